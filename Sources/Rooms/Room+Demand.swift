@@ -30,13 +30,12 @@ extension Room {
     package static let openingPatience: Duration = .seconds(1)
 
     /// Whoever wants in waits for the link.
-    package var isOpening: Bool { opensUntil != nil }
+    package var isOpening: Bool { life.isOpening }
 
     /// The link is being opened, or will be when the past is known.
     package func beginOpening(_ context: RoomsContext) {
-        let due = context.now.monotonic + Self.openingPatience
-        opensUntil = due
-        context.timers.set(.opening(id), at: due)
+        life.opens()
+        context.timers.set(.opening(id), at: context.now.monotonic + Self.openingPatience)
     }
 
     /// Somebody wants in: opens the link, where there is one only while somebody is here.
@@ -50,7 +49,7 @@ extension Room {
         else { return false }
         beginOpening(context)
         // They may be gone before they are in.
-        emptySince = context.now.monotonic
+        life.vacated(at: context.now.monotonic)
         context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
         if !isLoading, link.state == .stopped { link.start(context) }
         return true
@@ -58,8 +57,7 @@ extension Room {
 
     /// The link is up, or nobody waits for it any longer.
     package func opened(_ context: RoomsContext) {
-        guard isOpening else { return }
-        opensUntil = nil
+        guard life.opened() else { return }
         context.timers.cancel(.opening(id))
         frontEnd.roomOpened(id)
     }
@@ -67,7 +65,7 @@ extension Room {
     /// Somebody entered.
     func occupied(_ context: RoomsContext) {
         guard settings.connect == .whileJoined else { return }
-        emptySince = nil
+        life.occupied()
         context.timers.cancel(.linger(id))
         if isLoading { return }
         if link.state == .stopped { link.start(context) }
@@ -76,7 +74,7 @@ extension Room {
     /// Somebody left.
     func vacated(_ context: RoomsContext) {
         guard settings.connect == .whileJoined, locals.isEmpty, emptySince == nil else { return }
-        emptySince = context.now.monotonic
+        life.vacated(at: context.now.monotonic)
         context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
     }
 
@@ -100,28 +98,27 @@ extension Room {
         guard link.state == .stopped, isWanted else { return }
         link.start(context)
         guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
-        emptySince = context.now.monotonic
+        life.vacated(at: context.now.monotonic)
         context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
     }
 
     /// Closes the link of a room in which nobody is.
     package func leaveBackend(_ context: RoomsContext) {
         context.timers.cancel(.linger(id))
-        isLeaving = true
+        life.leaves()
         if context.isDurable { stopCatchingUp(context) }
         handle(link.stop(context), context)
     }
 
     /// The process ends: whoever comes meanwhile opens nothing.
     package func stopForGood(_ context: RoomsContext) {
-        isLeaving = false
+        life.left()
         handle(link.stop(context), context)
     }
 
     func linkStopped(_ context: RoomsContext) {
-        guard isLeaving else { return }
-        isLeaving = false
-        outage = nil
+        guard life.left() else { return }
+        report.takeOutage()
         forgetPeople(context)
         // Somebody came meanwhile; what they said goes up, even if they are gone again.
         if isWanted { link.start(context) } else { frontEnd.roomFellSilent(id) }

@@ -6,8 +6,6 @@ import Upstream
 // What of a room outlasts the process.
 
 extension Room {
-    package var storedKey: StoredRoomKey { settings.storedKey }
-
     /// Takes up where an earlier process ended. Before the link is opened and before anybody is in the room.
     package func restore(_ stored: StoredRoom, _ context: RoomsContext) {
         restoreOrder(stored, context)
@@ -16,16 +14,15 @@ extension Room {
     }
 
     /// What is kept of the room is being read; the link waits for it.
-    package func beginLoading() { isLoading = true }
+    package func beginLoading() { life.loads() }
 
     /// What is kept of a room that was opened later is there (nil: it cannot be read); people may have come and spoken
     /// meanwhile.
     package func loaded(_ stored: StoredRoom?, _ context: RoomsContext) {
-        isLoading = false
         if let stored { restore(stored, context) } else { goOnWithoutThePast(context) }
-        forgottenAuthors = [:]
+        life.loaded()
         keepAwaiting(context)
-        for member in locals.values { member.joinedAfter = recent.newest?.sequence ?? -1 }
+        for member in locals.values { member.joined(after: recent.newest?.sequence ?? -1) }
         if locals.isEmpty { startForWaiting(context) } else { occupied(context) }
         arm(lane, context)
     }
@@ -34,16 +31,12 @@ extension Room {
 
     /// Who was `author` is somebody else now: what they said is nobody's.
     package func forget(author: ChatID, as nobody: ChatID, _ context: RoomsContext) {
-        markers[author] = nil
+        markers.forget(author)
         recent.disown(author, as: nobody)
         toldReceipts.forget(author: author)
         // The disk may have been read before the store hears of this.
-        if isLoading { forgottenAuthors[author] = nobody }
-        var gone = lane.disown(author, as: nobody)
-        for account in restingOutboxes.keys.sorted() {
-            gone += restingOutboxes[account]?.disown(author, as: nobody) ?? []
-        }
-        for item in gone {
+        life.disowns(author, as: nobody)
+        for item in lane.disown(author, as: nobody) + own.disown(author, as: nobody) {
             guard let id = item.entry.storedID else { continue }
             context.keep(.leaveOutbox(id), about: id)
         }
@@ -57,7 +50,7 @@ extension Room {
 
     /// A message that an earlier process accepted, whoever's it is now.
     func disowned(_ left: StoredOutboxEntry) -> StoredOutboxEntry {
-        guard let nobody = forgottenAuthors[left.author] else { return left }
+        guard let nobody = life.replacement(of: left.author) else { return left }
         var left = left
         left.author = nobody
         left.client = nil

@@ -25,15 +25,15 @@ extension Room {
             }
         }
         // Not before: what one read brought is only now kept in full.
-        proof = link.proof
+        continuity.linkProven(link.proof)
         settleDoubt(lane, context)
     }
 
     private func linkCameUp(_ context: RoomsContext) {
-        proof = link.proof
+        continuity.linkProven(link.proof)
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
-        crowds.linkedAt = context.now.monotonic
+        crowds.linkCameUp(at: context.now.monotonic)
         context.timers.cancel(.split(id))
         lane.cutRestored()
         opened(context)
@@ -42,7 +42,7 @@ extension Room {
 
     /// Tells the room that the link is back, when what comes is shown again.
     func tellLinkIsBack(_ context: RoomsContext) {
-        guard let outage else { return }
+        guard let outage = report.takeOutage() else { return }
         let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
         let waiting =
             lane.outbox.isEmpty
@@ -52,14 +52,13 @@ extension Room {
                 ? "The link to \(settings.url.host) is back after \(PrintableText.spoken(seconds: seconds))" + waiting
                     + "."
                 : "This room is linked to \(settings.url.host) now" + waiting + ".")
-        self.outage = nil
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: RoomsContext) {
         // A backend's own words may end as ours must not.
         let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
-            outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
+            report.outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
                 "room": settings.name, "host": settings.url.host,
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),
@@ -69,30 +68,25 @@ extension Room {
                 .error, "room-degraded", "the room stays without its backend; trying goes on",
                 ["room": settings.name, "failures": String(link.failures)])
         }
-        for (person, member) in remotes where member.isTypingShown {
-            endTyping(person, announced: true, context)
-        }
+        for person in remotes.typing { endTyping(person, announced: true, context) }
         lost(lane, context)
         context.timers.cancel(.settling(id))
         decideAll(context)
         if wasUp {
-            proof = link.proof
+            continuity.linkProven(link.proof)
             loseSight(context)
             context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
         }
         catchUpLinkLost(context)
-        let isTold = outage != nil
-        if !isTold { outage = Outage(since: context.now.monotonic, reason: reason, wasUp: wasUp) }
+        let isNews = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
         let isFar = retryIn >= .seconds(60)
         let next =
             isFar
             ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
-        if link.isRefused, outage?.isRefusalTold == false {
-            outage?.isRefusalTold = true
-            outage?.reason = reason
+        if link.isRefused, report.refused(reason) {
             return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)")
         }
-        guard !isTold else { return }
+        guard isNews else { return }
         notice(
             wasUp
                 ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
@@ -107,7 +101,7 @@ extension Room {
         case .history(let history): historyReceived(history, context)
         case .typing(let typing): typingReceived(typing, context)
         case .receipt(let receipt): receiptReceived(receipt, context)
-        case .join(let membership) where !membership.isSelf && ownLink(speaking: membership.user) == nil:
+        case .join(let membership) where !membership.isSelf && own.speaking(membership.user) == nil:
             _ = present(membership.user, mayWait: true, context)
         case .leave(let membership) where !membership.isSelf:
             let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
@@ -127,7 +121,7 @@ extension Room {
         // The link answers pings.
         case .ping, .pong: break
         case .auth(let auth):
-            if auth.state == .expired { loginExpiredAt = loginExpiredAt ?? seenUntil(context) }
+            if auth.state == .expired { continuity.loginExpired(context.now) }
             context.note(
                 auth.state == .ok ? .debug : .error, "backend-auth", "login on the socket: \(auth.state.rawValue)",
                 ["room": settings.name])
@@ -142,9 +136,7 @@ extension Room {
     }
 
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) {
-        var message = message
-        // The account may have become known since the frame was read.
-        if settings.identity == .single, lane.dialectContext.isSelf(message.sender) { message.isSelf = true }
+        let message = markedAsOurs(message)
         let isLateFrame =
             !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
         // A server's id names one message for good, whoever wrote it.
@@ -253,7 +245,7 @@ extension Room {
 
     private func typingReceived(_ typing: ChatTyping, _ context: RoomsContext) {
         // What an account types here was told already, and its typing elsewhere is nobody's business here.
-        guard !typing.isSelf, ownLink(speaking: typing.sender) == nil, let personID = present(typing.sender, context)
+        guard !typing.isSelf, own.speaking(typing.sender) == nil, let personID = present(typing.sender, context)
         else { return }
         switch typing.state {
         case .stop: endTyping(personID, announced: true, context)
@@ -262,9 +254,7 @@ extension Room {
             let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
             context.timers.set(.typingIn(personID, id), at: now + (ttl ?? Self.typingExpiry))
             // Also after a message or a stop in between: a flood of frames is not a flood of notices.
-            if let told = remotes[personID]?.typingToldAt, now - told < Self.typingNoticeInterval { return }
-            remotes[personID]?.typingToldAt = now
-            remotes[personID]?.isTypingShown = true
+            guard remotes.types(personID, at: now) else { return }
             announceTyping(personID, true, context)
         }
     }
@@ -272,8 +262,7 @@ extension Room {
     /// The person types no longer. A message that ends it says so by itself (`announced: false`).
     package func endTyping(_ personID: PersonID, announced: Bool, _ context: RoomsContext) {
         context.timers.cancel(.typingIn(personID, id))
-        guard remotes[personID]?.isTypingShown == true else { return }
-        remotes[personID]?.isTypingShown = false
+        guard remotes.stopsTyping(personID) else { return }
         if announced { announceTyping(personID, false, context) }
     }
 
@@ -292,5 +281,20 @@ extension Room {
         let ours = receipt.ids.compactMap { recent.entry(upstreamID: $0) }.filter { $0.puppet != nil }
         guard !ours.isEmpty, let reader = present(receipt.by, context) else { return }
         tellAuthors(of: ours, reader: reader, state: receipt.state, context)
+    }
+
+    // MARK: - Frames that were not understood
+
+    private func frameDropped(_ reason: DropReason, byteCount: Int, typeKey: String?, _ context: RoomsContext) {
+        let count = report.dropped(reason)
+        // The first ten tell what is wrong; after that every thousandth shows that it goes on.
+        guard count <= 10 || count % 1000 == 0 else { return }
+        context.note(
+            .warn, "frame-dropped", "a frame from the backend was not understood",
+            [
+                "room": settings.name, "reason": reason.rawValue, "length": String(byteCount),
+                "type": typeKey.map { String(link.told($0).prefix(40)) } ?? "",
+                "count": String(count),
+            ])
     }
 }

@@ -157,8 +157,8 @@ package protocol RoomFrontEnd: AnyObject {
     /// Something about somebody upstream, for everybody who sees them in any room, each once.
     func changed(_ person: PersonID, _ change: PersonChange)
     /// A client entered, left, or is given what was said before it came.
-    func enter(_ member: Room.LocalMember, isHeld: Bool, in room: Room)
-    func leave(_ member: Room.LocalMember, in room: Room)
+    func enter(_ member: LocalMember, isHeld: Bool, in room: Room)
+    func leave(_ member: LocalMember, in room: Room)
     /// Calls back when the client has certainly got everything that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
     /// Tells these clients, after what they are being told already, what failed of their messages in a room.

@@ -2,6 +2,7 @@ import BridgeTypes
 public import ChatModel
 public import Dialects
 public import Upstream
+
 /// One room: a channel on IRC and a WebSocket session upstream.
 ///
 /// What is set of its link can be said of the room, too.

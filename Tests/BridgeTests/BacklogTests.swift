@@ -297,7 +297,7 @@ struct BacklogTests {
             Window(count: 2101, limit: 3000, after: 10, start: 10, leftOut: nil, isMore: false),
         ])
     func window(_ row: Window) {
-        var recent = RecentMessages()
+        let recent = RecentMessages()
         for number in 0..<row.count {
             recent.append(
                 msgid: "i\(number)", upstreamID: nil, puppet: nil, nick: "n", text: "",

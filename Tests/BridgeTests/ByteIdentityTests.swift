@@ -41,7 +41,7 @@ struct ByteIdentityTests {
         #expect(keys[0] != keys[1] && Set(keys).count == 2)
         let rooms = [row.one, row.other].map { StoredRoomKey(backend: "b", room: $0) }
         #expect(rooms[0] != rooms[1] && Set(rooms).count == 2)
-        var ring = DuplicateRing()
+        let ring = DuplicateRing()
         let isNew = [row.one, row.other].map { ring.insert(DuplicateRing.Key(id: ChatID($0), sender: nil)) }
         #expect(isNew == [true, true])
         let ours = DialectContext(selfNames: [row.one], room: "r")

@@ -152,7 +152,7 @@ struct CrowdTests {
 
     @Test("in a room of many clients a portion is smaller, so that it holds nobody up")
     func portions() {
-        var crowds = Crowds()
+        let crowds = Crowds()
         for number in 1...2000 { crowds.append(PersonID(rawValue: UInt64(number)), .arrival) }
         #expect(crowds.takePortion(clients: 0)?.people.count == Crowds.maxPortion)
         #expect(crowds.takePortion(clients: 1000)?.people.count == Crowds.maxDeliveries / 1000)

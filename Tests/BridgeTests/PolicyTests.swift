@@ -24,7 +24,7 @@ struct ReceiptNoticesTests {
 
     @Test("states only rise, and the newest stands for the older ones")
     func rising() {
-        var notices = ReceiptNotices()
+        let notices = ReceiptNotices()
         let steps: [(ChatReceipt.State, Int, Bool)] = [
             (.delivered, 3, true), (.delivered, 3, false), (.delivered, 2, false), (.read, 2, true), (.read, 3, true),
             (.delivered, 3, false), (.read, 1, false), (.sent, 9, false), (.delivered, 5, true),
@@ -41,7 +41,7 @@ struct ReceiptNoticesTests {
 
     @Test("one telling in two seconds")
     func pause() {
-        var notices = ReceiptNotices()
+        let notices = ReceiptNotices()
         _ = notices.record(key, state: .read, mark: mark(1))
         #expect(notices.takeDue(key, now: at(0)) != nil)
         _ = notices.record(key, state: .read, mark: mark(2))
@@ -54,7 +54,7 @@ struct ReceiptNoticesTests {
 
     @Test("whoever goes is forgotten, on either side, and nobody else")
     func forgetting() {
-        var notices = ReceiptNotices()
+        let notices = ReceiptNotices()
         for author in UInt64(1)...3 {
             for reader in UInt64(1)...3 {
                 let key = ReceiptNotices.Key(author: ClientID(rawValue: author), reader: PersonID(rawValue: reader))
@@ -71,7 +71,7 @@ struct ReceiptNoticesTests {
 
     @Test("the table stays within its bound, and a mass leave is linear")
     func bound() {
-        var notices = ReceiptNotices()
+        let notices = ReceiptNotices()
         for reader in UInt64(0)..<50_000 {
             let key = ReceiptNotices.Key(author: ClientID(rawValue: 1), reader: PersonID(rawValue: reader))
             _ = notices.record(key, state: .read, mark: mark(1))
@@ -139,7 +139,7 @@ struct AudienceTests {
 
     @Test("who is there from beginning to end of a walk is met once, who left is not met")
     func walk() {
-        var slots = MemberSlots()
+        let slots = MemberSlots()
         for number in UInt64(0)..<10 { slots.insert(PersonID(rawValue: number)) }
         slots.insert(PersonID(rawValue: 3))
         #expect(slots.count == 10)

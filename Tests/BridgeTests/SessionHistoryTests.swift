@@ -582,7 +582,7 @@ struct CatchUpTests {
             ids.map { ChatMessage(id: ChatID($0), text: "", at: ChatTimestamp(milliseconds: .min)) }
             + [ChatMessage(text: "", at: ChatTimestamp(milliseconds: .max))]
         #expect(CatchUp.order(of: messages).count == messages.count)
-        var catchUp = CatchUp()
+        let catchUp = CatchUp()
         catchUp.saw(id: nil, at: ChatTimestamp(milliseconds: .max), wall: ChatTimestamp(milliseconds: .max))
         catchUp.closeGap()
         #expect(catchUp.firstMissed(in: messages, after: catchUp.mark, horizon: nil, tolerance: .max) <= messages.count)
@@ -614,7 +614,7 @@ struct CatchUpTests {
 
     @Test("what follows the mark was missed, and what was said in the same moment")
     func missed() {
-        var catchUp = CatchUp()
+        let catchUp = CatchUp()
         catchUp.saw(
             id: ChatID("2"), at: ChatTimestamp(milliseconds: 20_000), wall: ChatTimestamp(milliseconds: 30_000))
         catchUp.closeGap()

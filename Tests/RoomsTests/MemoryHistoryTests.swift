@@ -17,7 +17,7 @@ struct MemoryHistoryTests {
 
     @Test("edits make room as new messages do")
     func edits() {
-        var history = MemoryHistory()
+        let history = MemoryHistory()
         for sequence in 0..<8 as Range<Int64> { history.append(message(sequence, 10)) }
         let long = String(repeating: "y", count: 1024 * 1024)
         for sequence in 0..<8 {
@@ -31,7 +31,7 @@ struct MemoryHistoryTests {
 
     @Test("what somebody made of a message goes with it, and comes back with it")
     func changes() {
-        var history = MemoryHistory()
+        let history = MemoryHistory()
         history.append(message(0, 10))
         var change = message(1, 10)
         change.kind = .change
@@ -49,7 +49,7 @@ struct MemoryHistoryTests {
 
     @Test("so does a message that was not taken back after all")
     func restored() {
-        var history = MemoryHistory()
+        let history = MemoryHistory()
         history.append(message(0, 3 * 1024 * 1024))
         let before = history.takeBack(msgid: "m0")
         history.append(message(1, 3 * 1024 * 1024))

@@ -270,7 +270,7 @@ struct DuplicateRingTests {
 
     @Test("an id is new once, for each sender")
     func insertion() {
-        var ring = DuplicateRing()
+        let ring = DuplicateRing()
         #expect(ring.insert(key(1, "a")) == true)
         #expect(ring.insert(key(1, "a")) == false)
         #expect(ring.insert(key(1, "b")) == true)
@@ -279,7 +279,7 @@ struct DuplicateRingTests {
 
     @Test("the last 2000 ids are known, older ones forgotten")
     func capacity() {
-        var ring = DuplicateRing()
+        let ring = DuplicateRing()
         let total = DuplicateRing.capacity * 2 + 7
         for number in 0..<total { #expect(ring.insert(key(number)) == true) }
         for number in 0..<total { #expect(ring.contains(key(number)) == (number >= total - 2000), "\(number)") }
@@ -287,7 +287,7 @@ struct DuplicateRingTests {
 
     @Test("the same UUID in either case is one id")
     func cases() {
-        var ring = DuplicateRing()
+        let ring = DuplicateRing()
         let id = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
         #expect(ring.insert(DuplicateRing.Key(id: ChatID(id), sender: nil)) == true)
         #expect(ring.insert(DuplicateRing.Key(id: ChatID(id.uppercased()), sender: nil)) == false)
@@ -297,7 +297,7 @@ struct DuplicateRingTests {
 @Suite("RecentMessages")
 struct RecentMessagesTests {
     private func filled(_ count: Int) -> RecentMessages {
-        var recent = RecentMessages()
+        let recent = RecentMessages()
         for number in 0..<count {
             recent.append(
                 msgid: "m\(number)", upstreamID: ChatID("u\(number)"), puppet: nil, nick: "n", text: "",
@@ -333,7 +333,7 @@ struct RecentMessagesTests {
 
     @Test("an id that is used again means its last message, also when the first is pushed out")
     func reusedID() {
-        var recent = RecentMessages()
+        let recent = RecentMessages()
         func add(_ msgid: String, _ id: String) {
             recent.append(
                 msgid: msgid, upstreamID: ChatID(id), puppet: nil, nick: "n", text: "",
@@ -356,7 +356,7 @@ struct TextDuplicatesTests {
 
     @Test("two live messages of one link are two")
     func live() {
-        var duplicates = TextDuplicates()
+        let duplicates = TextDuplicates()
         for _ in 0..<3 {
             #expect(duplicates.isKnownLive(message(at: 1), connection: 1, isSettling: true) == false)
         }
@@ -364,7 +364,7 @@ struct TextDuplicatesTests {
 
     @Test("a history names each of them once")
     func history() {
-        var duplicates = TextDuplicates()
+        let duplicates = TextDuplicates()
         for _ in 0..<2 { _ = duplicates.isKnownLive(message(), connection: 1, isSettling: false) }
         for _ in 0..<2 {
             duplicates.historyBegan()
@@ -377,7 +377,7 @@ struct TextDuplicatesTests {
 
     @Test("over another link the same words are a repetition only at once, or with the same time")
     func links() {
-        var duplicates = TextDuplicates()
+        let duplicates = TextDuplicates()
         _ = duplicates.isKnownLive(message(), connection: 1, isSettling: false)
         #expect(duplicates.isKnownLive(message(), connection: 2, isSettling: false) == false)
         #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == true)
@@ -390,7 +390,7 @@ struct TextDuplicatesTests {
 
     @Test("only so many are remembered")
     func capacity() {
-        var duplicates = TextDuplicates()
+        let duplicates = TextDuplicates()
         for number in 0...3 * TextDuplicates.capacity {
             _ = duplicates.isKnownLive(message("\(number)"), connection: 1, isSettling: false)
         }

@@ -56,8 +56,8 @@ private final class Recorder: RoomFrontEnd {
         if case .nick(_, let nick) = change { sentences.append("somebody is \(nick) now") }
     }
 
-    func enter(_ member: Room.LocalMember, isHeld: Bool, in room: Room) {}
-    func leave(_ member: Room.LocalMember, in room: Room) {}
+    func enter(_ member: LocalMember, isHeld: Bool, in room: Room) {}
+    func leave(_ member: LocalMember, in room: Room) {}
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void) { received() }
     func tellUntold(in room: Room, to clients: [ClientID]) {}
     func isHere(_ client: ClientID) -> Bool { true }

@@ -360,20 +360,20 @@ final class Channel {
 
     // MARK: - Who is there
 
-    func enter(_ member: Room.LocalMember, isHeld: Bool, in room: Room) {
+    func enter(_ member: LocalMember, isHeld: Bool, in room: Room) {
         guard let profile = outbound.sessions[member.client]?.caps.renderingProfile else { return }
         audience.add(member, profile: profile, isHeld: isHeld) { room.locals[$0] }
     }
 
-    func leave(_ member: Room.LocalMember, in room: Room) { audience.remove(member) { room.locals[$0] } }
+    func leave(_ member: LocalMember, in room: Room) { audience.remove(member) { room.locals[$0] } }
 
     /// The client asked for other capabilities.
-    func profileChanged(_ member: Room.LocalMember, _ profile: IRCCapabilitySet, in room: Room) {
+    func profileChanged(_ member: LocalMember, _ profile: IRCCapabilitySet, in room: Room) {
         audience.add(member, profile: profile, isHeld: member.isHeld) { room.locals[$0] }
     }
 
     /// Lines for the client wait, or no longer.
-    func setHeld(_ member: Room.LocalMember, _ isHeld: Bool, in room: Room) {
+    func setHeld(_ member: LocalMember, _ isHeld: Bool, in room: Room) {
         audience.setHeld(member, isHeld) { room.locals[$0] }
     }
 }

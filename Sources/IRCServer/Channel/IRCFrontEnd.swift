@@ -34,11 +34,11 @@ final class IRCFrontEnd: RoomFrontEnd {
         server.tellReader("\(reading.reader.nick) \(deed)\(words) in \(room.channel).", to: client)
     }
 
-    func enter(_ member: Room.LocalMember, isHeld: Bool, in room: Room) {
+    func enter(_ member: LocalMember, isHeld: Bool, in room: Room) {
         channel.enter(member, isHeld: isHeld, in: room)
     }
 
-    func leave(_ member: Room.LocalMember, in room: Room) { channel.leave(member, in: room) }
+    func leave(_ member: LocalMember, in room: Room) { channel.leave(member, in: room) }
 
     func changed(_ person: PersonID, _ change: PersonChange) {
         switch change {

@@ -14,7 +14,7 @@ import WireBytes
 // action or a message, and nothing where there are several.
 
 /// Deeds of IRC users that the backend may still refuse, oldest first.
-struct OpenActions {
+final class OpenActions {
     /// So long a complaint that names its message is taken for one about it, and an answer is waited for.
     static let wait: Duration = .seconds(10)
     /// More than the room's pace lets through in that time; the oldest are forgotten.
@@ -49,13 +49,13 @@ struct OpenActions {
     /// When the oldest is over.
     var due: MonotonicInstant? { actions.first.map { $0.writtenAt + Self.wait } }
 
-    mutating func append(_ action: Action) {
+    func append(_ action: Action) {
         if actions.count >= Self.capacity { actions.removeFirst() }
         actions.append(action)
     }
 
     /// The newest action on what a complaint names.
-    mutating func take(target: ChatID, over link: RoomID) -> Action? {
+    func take(target: ChatID, over link: RoomID) -> Action? {
         actions.lastIndex { $0.link == link && $0.target == target }.map { actions.remove(at: $0) }
     }
 
@@ -70,7 +70,7 @@ struct OpenActions {
         inFlight(over: link, within: window, now: now).count
     }
 
-    mutating func takeOnly(over link: RoomID, within window: Duration, now: MonotonicInstant) -> Action? {
+    func takeOnly(over link: RoomID, within window: Duration, now: MonotonicInstant) -> Action? {
         let places = inFlight(over: link, within: window, now: now)
         return places.count == 1 ? actions.remove(at: places[0]) : nil
     }
@@ -84,19 +84,19 @@ struct OpenActions {
     }
 
     /// The one that asked for what the backend has done now, over whichever link.
-    mutating func takeAwaited(target: ChatID) -> Action? {
+    func takeAwaited(target: ChatID) -> Action? {
         actions.firstIndex { !$0.isShown && $0.target == target }.map { actions.remove(at: $0) }
     }
 
     /// What the backend says nothing more about.
-    mutating func takeOver(now: MonotonicInstant) -> [Action] {
+    func takeOver(now: MonotonicInstant) -> [Action] {
         var over: [Action] = []
         while let first = actions.first, now - first.writtenAt >= Self.wait { over.append(actions.remove(at: 0)) }
         return over
     }
 
     /// The link is gone, and with it whatever it would have said.
-    mutating func linkLost(_ link: RoomID) -> [Action] {
+    func linkLost(_ link: RoomID) -> [Action] {
         let lost = actions.filter { $0.link == link }
         actions.removeAll { $0.link == link }
         return lost

@@ -231,7 +231,7 @@ extension Room {
         // Some wires tell of every room's deletions, and ours come back on some: neither is news.
         var known: [RecentMessages.Entry] = []
         for id in delete.ids {
-            older?.takeBack(id)
+            older.current?.takeBack(id)
             if answered(target: id, context) { continue }
             guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
             takeBack(entry, context)
@@ -291,9 +291,9 @@ extension Room {
         show(
             emoji, operation, on: entry, by: person, annotations, from: client, author: member.puppet,
             at: context.now.wall, context)
-        guard !member.knowsReactionsStay else { return .done }
-        member.knowsReactionsStay = true
-        frontEnd.tell(.reactionStays(why: limit), in: self, to: client, label: nil)
+        if member.learnsThatReactionsStay() {
+            frontEnd.tell(.reactionStays(why: limit), in: self, to: client, label: nil)
+        }
         return .done
     }
 
@@ -340,14 +340,14 @@ extension Room {
             !reaction.emoji.isEmpty, reaction.emoji.utf8.count <= Self.maxReactionBytes
         else { return }
         var reactor: Person?
-        if let own = ownLink(speaking: reaction.sender) {
+        if let own = own.speaking(reaction.sender) {
             if own.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
         } else if reaction.isSelf {
             if lane.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
             // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
             guard settings.identity == .single else { return }
             if reaction.operation == .remove, let owner = lane.reactions.owner(of: reaction.target, reaction.emoji) {
-                reactor = puppets[owner].flatMap { context.identities[$0.person] }
+                reactor = locals[puppet: owner].flatMap { context.identities[$0.person] }
                 lane.reactions.append(reaction, of: owner, at: context.now.monotonic)
                 _ = lane.reactions.takeEcho(of: reaction, now: context.now.monotonic)
             }
@@ -548,7 +548,7 @@ extension Room {
     /// Whether a frame names an IRC user as who did something. What they do, they do here, so of anything else that is the
     /// backend's word alone: it may be a forgery, and it may be their own account at another device.
     private func namesIRCUser(_ sender: ChatPerson) -> Bool {
-        ownLink(speaking: sender) != nil || sender.id.map { puppets[$0] != nil } ?? false
+        own.speaking(sender) != nil || sender.id.map { locals[puppet: $0] != nil } ?? false
             || settings.identity == .puppet && lane.dialectContext.isSelf(sender)
     }
 

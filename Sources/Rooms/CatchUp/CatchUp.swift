@@ -29,7 +29,7 @@ import WireBytes
 //
 // Does it not come, what was said since somebody entered is a gap like any other.
 
-struct CatchUp {
+final class CatchUp {
     /// Longest time that what comes live is held.
     static let patience: Duration = .seconds(10)
     /// Events held, and so many bytes of their frames. More than comes in `patience` in a busy room; bounds what a flood costs.
@@ -131,12 +131,19 @@ struct CatchUp {
     /// and are news.
     private var quiet: Set<DuplicateRing.Key> = []
 
+    /// The place of the message behind which a history was asked for last; nil: it was not asked for like that.
+    private(set) var askedBehind: Int?
+    /// The backend sends its history by itself, which by its traits it would not.
+    private(set) var isHistoryUnasked = false
+    /// Until when the backend may repeat what it said over an earlier link.
+    private var settlesUntil: MonotonicInstant?
+
     init(sendersTellTime: Bool = false) { self.sendersTellTime = sendersTellTime }
 
     // MARK: - The link
 
     /// What is missing behind the gap, or behind this if there was none, is asked for over the present link.
-    mutating func beganAgain(total: Int) {
+    func beganAgain(total: Int) {
         if gap == nil { openGap(total: total) }
         retry = nil
         askedEnough()
@@ -144,22 +151,23 @@ struct CatchUp {
         pages = nil
     }
 
-    mutating func linkCameUp(wall: ChatTimestamp, now: MonotonicInstant) {
+    func linkCameUp(wall: ChatTimestamp, now: MonotonicInstant) {
         askedAt = now
         openedAt = wall
         firstOpenedAt = firstOpenedAt ?? wall
         connection += 1
+        settlesUntil = now + Self.patience
         state = .fetching
         isDelayTold = false
     }
 
-    mutating func becameLive() {
+    func becameLive() {
         state = .live
         isGapFresh = false
     }
 
     /// - Parameter wasTooBig: what came last was more than a frame can be.
-    mutating func linkLost(total: Int, wasTooBig: Bool) {
+    func linkLost(total: Int, wasTooBig: Bool) {
         // An answer that is too large for a frame would be so again.
         if wasTooBig, state != .live || ref != nil || retry?.isAsking == true { isCareful = true }
         ref = nil
@@ -177,7 +185,7 @@ struct CatchUp {
     }
 
     /// Somebody entered, and is to have all that is said from now on.
-    mutating func somebodyEntered(wall: ChatTimestamp, isLinked: Bool) {
+    func somebodyEntered(wall: ChatTimestamp, isLinked: Bool) {
         guard gap == .everything, enteredAt == nil else { return }
         let (early, over) = wall.milliseconds.subtractingReportingOverflow(Self.serverClockTolerance)
         let at = ChatTimestamp(milliseconds: over ? wall.milliseconds : early)
@@ -192,14 +200,14 @@ struct CatchUp {
     var mustAsk: Bool { gap != .everything || missedSince != nil }
 
     /// From here on something may be missing.
-    mutating func openGap(total: Int) {
+    func openGap(total: Int) {
         gap = .after(newest ?? .beginning)
         isUnmarked = isSilent
         isGapFresh = true
         totalAtGap = total
     }
 
-    mutating func closeGap() {
+    func closeGap() {
         gap = nil
         isFromBefore = false
         isUnmarked = false
@@ -216,7 +224,7 @@ struct CatchUp {
     ///   - mark: the newest message of the last stretch in which nothing is missing.
     ///   - later: how many ids of those came after `mark`.
     ///   - isEmpty: it showed nothing at all, so there is nothing to find again.
-    mutating func resume(after mark: Mark, later: Int, total: Int, isEmpty: Bool) {
+    func resume(after mark: Mark, later: Int, total: Int, isEmpty: Bool) {
         gap = .after(mark)
         isFromBefore = true
         isSilent = isEmpty
@@ -254,13 +262,13 @@ struct CatchUp {
     // MARK: - Holding
 
     /// Keeps an event for later; false when there is no room for more.
-    mutating func hold(_ event: ChatEvent, byteCount: Int) -> Bool {
+    func hold(_ event: ChatEvent, byteCount: Int) -> Bool {
         held.append(event)
         heldBytes += byteCount
         return held.count < Self.maxHeldEvents && heldBytes < Self.maxHeldBytes
     }
 
-    mutating func takeHeld() -> [ChatEvent] {
+    func takeHeld() -> [ChatEvent] {
         isGapFresh = isGapFresh && held.isEmpty
         defer {
             held = []
@@ -303,7 +311,7 @@ struct CatchUp {
     static let maxForward = 10 * maxShown
 
     /// How many messages to ask for now; nil: all, which only a call can answer.
-    mutating func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
+    func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
         let base = max(base, 1)
         if isCareful {
             limit = min(base, Self.smallPage)
@@ -317,26 +325,32 @@ struct CatchUp {
         return limit
     }
 
-    mutating func askedEnough() {
+    func asks(behind place: Int?) { askedBehind = place }
+
+    func historyComesUnasked(_ comes: Bool) { isHistoryUnasked = comes }
+
+    func isSettling(_ now: MonotonicInstant) -> Bool { settlesUntil.map { now < $0 } ?? false }
+
+    func askedEnough() {
         tries = 0
         ref = nil
     }
 
     /// A question went over the socket, the first of those for several pages or another one.
-    mutating func asked(_ ref: String, isFirst: Bool, now: MonotonicInstant) {
+    func asked(_ ref: String, isFirst: Bool, now: MonotonicInstant) {
         self.ref = ref
         if isFirst { askedAt = now }
     }
 
     /// The backend refuses what was asked over the socket under one of these references; false: it was not asked so.
-    mutating func takeRefused(_ refs: String...) -> Bool {
+    func takeRefused(_ refs: String...) -> Bool {
         guard let asked = ref, refs.contains(asked) else { return false }
         ref = nil
         return true
     }
 
     /// False: one is open, and leads to the next if it is stale.
-    mutating func beginCall(isFirst: Bool, now: MonotonicInstant) -> Bool {
+    func beginCall(isFirst: Bool, now: MonotonicInstant) -> Bool {
         guard !isCallOpen else { return false }
         isCallOpen = true
         if isFirst { askedAt = now }
@@ -350,7 +364,7 @@ struct CatchUp {
         case fresh
     }
 
-    mutating func callAnswered() -> CallAnswer {
+    func callAnswered() -> CallAnswer {
         guard isCallOpen else { return .unasked }
         isCallOpen = false
         guard isCallStale else { return .fresh }
@@ -361,48 +375,48 @@ struct CatchUp {
     }
 
     /// Its answer is not awaited any more.
-    mutating func dropCall() { isCallOpen = false }
+    func dropCall() { isCallOpen = false }
 
     /// A history came before the session was usable.
-    mutating func cameEarly(_ history: ChatHistory) { early = history }
+    func cameEarly(_ history: ChatHistory) { early = history }
 
-    mutating func takeEarly() -> ChatHistory? {
+    func takeEarly() -> ChatHistory? {
         defer { early = nil }
         return early
     }
 
     /// It is asked for again, over the same link.
-    mutating func askOnceMore() {
+    func askOnceMore() {
         retry?.isAsking = true
         askedEnough()
     }
 
     /// The answer is on its way; should it not come, it is asked for again.
-    mutating func awaitRetry() { retry = Retry(failures: 0, isAsking: true) }
+    func awaitRetry() { retry = Retry(failures: 0, isAsking: true) }
 
     /// A history failed once more. Returns after what it is asked for again.
-    mutating func failed() -> Duration {
+    func failed() -> Duration {
         let failures = retry?.failures ?? 0
         retry = Retry(failures: failures + 1, isAsking: false)
         return Self.retryPauses[min(failures, Self.retryPauses.count - 1)]
     }
 
-    mutating func endRetries() { retry = nil }
+    func endRetries() { retry = nil }
 
     /// Whether the room is to be told of a gap that stays open; not a second time.
-    mutating func tellDelay() -> Bool {
+    func tellDelay() -> Bool {
         guard case .after = gap, !isDelayTold else { return false }
         isDelayTold = true
         return true
     }
 
     /// The room was told in other words.
-    mutating func delayIsTold() { isDelayTold = true }
+    func delayIsTold() { isDelayTold = true }
 
-    mutating func told(newestFirst: Bool) { isToldNewestFirst = newestFirst }
+    func told(newestFirst: Bool) { isToldNewestFirst = newestFirst }
 
     /// More is asked for; should that fail for good, this is what there is.
-    mutating func keepBest(_ messages: [ChatMessage]) { best = messages }
+    func keepBest(_ messages: [ChatMessage]) { best = messages }
 
     /// The most messages that came at a time, of those in ``pages``.
     private var pageSize = 0
@@ -410,12 +424,12 @@ struct CatchUp {
     private var askedBefore: ChatTimestamp?
 
     /// So many messages came, which are not all.
-    mutating func gotPage(of count: Int, _ inHand: Pages) {
+    func gotPage(of count: Int, _ inHand: Pages) {
         pageSize = pages == nil ? count : max(pageSize, count)
         (pages, best) = (inHand, inHand.messages)
     }
 
-    mutating func dropPages() { pages = nil }
+    func dropPages() { pages = nil }
 
     /// No backend gives fewer at a time.
     private static let smallestFull = 20
@@ -429,7 +443,7 @@ struct CatchUp {
     }
 
     /// By when all that is older than what is in hand was said.
-    mutating func nextBefore(_ messages: [ChatMessage]) -> ChatTimestamp? {
+    func nextBefore(_ messages: [ChatMessage]) -> ChatTimestamp? {
         // What was said in the same moment may be older.
         askedBefore = end(of: messages).map { at in
             ChatTimestamp(milliseconds: at.milliseconds < .max ? at.milliseconds + 1 : .max)
@@ -539,7 +553,7 @@ struct CatchUp {
     /// A message of the backend was seen. One without a time of the backend's moves the mark by its id alone; one from the
     /// future was said now, so that a wrong clock does not put all that follows before it; and what was noted while our own
     /// clock was ahead was said no later than now.
-    mutating func saw(id: ChatID?, at: ChatTimestamp?, wall: ChatTimestamp) {
+    func saw(id: ChatID?, at: ChatTimestamp?, wall: ChatTimestamp) {
         guard id != nil || at != nil else { return }
         isSilent = false
         if let known = newest?.at, known > wall { newest?.at = wall }
@@ -581,7 +595,7 @@ struct CatchUp {
     /// The oldest of what was taken in without being shown.
     ///
     /// - Parameter oldest: the times of the oldest, in the order of the room; the first few count.
-    mutating func remembered(oldest: [ChatTimestamp], wall: ChatTimestamp) {
+    func remembered(oldest: [ChatTimestamp], wall: ChatTimestamp) {
         let times = oldest.prefix(Self.witnesses).sorted()
         guard !times.isEmpty else { return horizon = nil }
         let middle = times[(times.count - 1) / 2]
@@ -591,13 +605,13 @@ struct CatchUp {
 
     /// The same of what an earlier process took in: when it did is not known, only by how much a time that was shown can be
     /// ahead of that.
-    mutating func remembered(before oldest: [ChatTimestamp], wall: ChatTimestamp) {
+    func remembered(before oldest: [ChatTimestamp], wall: ChatTimestamp) {
         remembered(oldest: oldest, wall: wall)
         if sendersTellTime, let horizon { horizonWall = min(wall, HistoryPage.withoutLead(horizon)) }
     }
 
     /// So many ids have gone through the ring: what it has forgotten counts as shown.
-    mutating func ringTurned(to total: Int) {
+    func ringTurned(to total: Int) {
         while total >= nextRingMark {
             if let ringMark { horizon = horizon.map { max($0, ringMark) } ?? ringMark }
             ringMark = newest?.at ?? ringMark
@@ -609,7 +623,7 @@ struct CatchUp {
     private static let openingTolerance: Int64 = 2000
 
     /// A message of the first history was remembered and not shown.
-    mutating func remembered(_ key: DuplicateRing.Key, at: ChatTimestamp?) {
+    func remembered(_ key: DuplicateRing.Key, at: ChatTimestamp?) {
         guard let at, let openedAt else { return }
         let age = openedAt.milliseconds.subtractingReportingOverflow(at.milliseconds)
         if !age.overflow, age.partialValue <= Self.openingTolerance { quiet.insert(key) }
@@ -623,10 +637,10 @@ struct CatchUp {
     }
 
     /// Whether a frame that came live is the first to show a message of the first history.
-    mutating func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
+    func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 
     /// There is no knowing what was said before now. Whoever was here before missed it.
-    mutating func gaveUpOnThePast(wall: ChatTimestamp) {
+    func gaveUpOnThePast(wall: ChatTimestamp) {
         guard gap == .everything else { return }
         if let since = missedSince {
             gap = .after(Mark(id: nil, at: since))

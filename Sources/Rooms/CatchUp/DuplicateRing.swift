@@ -2,7 +2,7 @@ import ChatModel
 
 /// The ids of the last messages of a room, so that an echo, a history page and a live frame of the same message show it
 /// once.
-struct DuplicateRing {
+final class DuplicateRing {
     /// Enough for a reconnect in the busiest room; from the session rules of the upstream dialects.
     static let capacity = 2000
 
@@ -35,7 +35,7 @@ struct DuplicateRing {
     }
 
     /// Remembers `key`, forgetting the oldest. Returns false when it was known.
-    mutating func insert(_ key: Key) -> Bool {
+    func insert(_ key: Key) -> Bool {
         let hash = SlotTable.hash(key)
         guard !contains(key, hash) else { return false }
         total &+= 1

@@ -8,24 +8,11 @@ import WireBytes
 // Catching up with what was said while nobody listened. The states are at the head of CatchUp.swift.
 
 extension Room {
-    /// Names that came with a history are kept for so many people.
-    static let maxRoster = 2000
-    /// People who wait for the id of a message at the same time.
-    static let maxIDWaiters = 100
-
-    /// Messages go both ways.
-    package var isLive: Bool { link.isUp && catchUp.state == .live }
-
-    /// Where what was missed comes from: as the wire says, or as the backend was found to do.
-    var historySource: DialectTraits.HistorySource {
-        traits.history == .none && sendsHistoryUnasked ? .pushed : traits.history
-    }
-
     // MARK: - The link comes and goes
 
     func beginCatchingUp(_ context: RoomsContext) {
-        catchUp.linkCameUp(wall: seenUntil(context).earliest(by: context.now), now: context.now.monotonic)
-        settlesUntil = context.now.monotonic + CatchUp.patience
+        catchUp.linkCameUp(
+            wall: continuity.seenUntil(context.now).earliest(by: context.now), now: context.now.monotonic)
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
             if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
@@ -48,13 +35,12 @@ extension Room {
     /// The login ended and was renewed; nothing came in between.
     func loginWasRenewed(_ context: RoomsContext) {
         guard catchUp.state == .live else { return }
-        missingSince = missingSince ?? loginExpiredAt ?? seenUntil(context)
-        loginExpiredAt = nil
+        continuity.loginRenewed(context.now)
         guard traits.history != .none else {
             tellUnheard(context)
             return pump(lane, context)
         }
-        if catchUp.gap == nil { lastBeforeGap = recent.newest?.at }
+        if catchUp.gap == nil { continuity.gapOpened(behind: recent.newest?.at) }
         catchUp.beganAgain(total: duplicates.total)
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
@@ -130,8 +116,7 @@ extension Room {
     func concernsUs(_ room: String?, _ context: RoomsContext) -> Bool {
         guard let room, room != settings.upstreamRoom, room != lane.dialectContext.announcedRoom else { return true }
         if traits.waitsForReady, lane.dialectContext.announcedRoom == nil { return true }
-        if !isOtherRoomNoted {
-            isOtherRoomNoted = true
+        if report.notesOtherRoom() {
             context.note(
                 .info, "other-room", "what the backend says of other rooms is not shown here",
                 [
@@ -178,8 +163,8 @@ extension Room {
         if let text { notice(text) }
         if isUnfetchable { tellUnfetched(context) }
         if historySource == .none { tellUnheard(context) }
-        if catchUp.gap == nil { missingSince = nil }
-        gapEnd = gapEnd ?? context.now
+        if catchUp.gap == nil { continuity.settled() }
+        continuity.shownAgain(context.now)
         becameLive(context)
         olderNeedNotWait(context)
         releaseHeld(context)
@@ -205,7 +190,7 @@ extension Room {
 
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
         if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
-        if pages == nil { askedAfter = pagesForward ? mark.flatMap { place(of: $0) } : nil }
+        if pages == nil { catchUp.asks(behind: pagesForward ? mark.flatMap { place(of: $0) } : nil) }
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = pages == nil ? catchUp.nextLimit(base, isBounded: traits.history != .call) : catchUp.limit
         let before = pages.flatMap { catchUp.nextBefore($0.messages) }
@@ -213,7 +198,7 @@ extension Room {
         if pages != nil, before == nil, beforeID == nil || traits.history != .call { return false }
         // Earlier by what clocks differ, so that what was said in the same moment is within.
         let since = mark.flatMap {
-            catchUp.since($0, provenUntil: missingSince?.earliest(by: context.now), wall: context.now.wall)
+            catchUp.since($0, provenUntil: continuity.missingSince?.earliest(by: context.now), wall: context.now.wall)
         }.flatMap {
             at -> ChatTimestamp? in
             let early = at.milliseconds.subtractingReportingOverflow(
@@ -260,7 +245,7 @@ extension Room {
     /// A history came over the socket, asked for or not.
     func historyReceived(_ history: ChatHistory, _ context: RoomsContext) {
         if takeOlder(history, context) { return }
-        if traits.history == .none { sendsHistoryUnasked = true }
+        if traits.history == .none { catchUp.historyComesUnasked(true) }
         guard catchUp.state != .closed else {
             return catchUp.cameEarly(history)
         }
@@ -322,7 +307,7 @@ extension Room {
 
     /// A history that nobody promised did not come this time; so it is as if there were none.
     private func unaskedHistoryFailed(_ context: RoomsContext) {
-        sendsHistoryUnasked = false
+        catchUp.historyComesUnasked(false)
         catchUp.endRetries()
         if catchUp.state == .fetching { goLive(context) } else { tellUnheard(context) }
     }
@@ -418,8 +403,7 @@ extension Room {
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()
-        missingSince = nil
-        gapEnd = nil
+        continuity.filled()
         catchUp.askedEnough()
         answerIDWaiters()
         if catchUp.state == .fetching { goLive(context) } else { pump(lane, context) }
@@ -536,7 +520,7 @@ extension Room {
             wall: context.now.wall)
         let news = newsWithoutIDs(among: kept)
         for (index, message) in kept.enumerated() where message.id.map({ !held.contains($0) }) ?? true {
-            learnName(of: message.sender)
+            remotes.learnName(of: message.sender)
             if takeOwn(message, isHistory: true, context) || news.contains(index) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             saw(message, context)
@@ -556,7 +540,7 @@ extension Room {
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
                 let speaker = context.identities.prospect(
-                    personBehind(named(message.sender)), backend: settings.backend,
+                    personBehind(remotes.named(message.sender)), backend: settings.backend,
                     authenticated: traits.authenticatesSenders)
                 return stored(
                     keepingFiles(message, context), sequence: sequence, msgid: msgid, at: at, nick: speaker.nick,
@@ -634,16 +618,8 @@ extension Room {
 
     // MARK: - Names
 
-    func learnName(of person: ChatPerson) {
-        guard let id = person.id, let name = person.name, roster.count < Self.maxRoster else { return }
-        roster[id] = name
-    }
-
     /// The person with the name that a history gave their id, where a frame has only the id.
-    package func named(_ person: ChatPerson) -> ChatPerson {
-        guard person.name == nil, let id = person.id, let name = roster[id] else { return person }
-        return ChatPerson(id: id, name: name)
-    }
+    package func named(_ person: ChatPerson) -> ChatPerson { remotes.named(person) }
 
     // MARK: - Ids of what we sent
 
@@ -653,10 +629,8 @@ extension Room {
         if let known = recent.entry(msgid: msgid)?.upstreamID { return found(known) }
         let isOurs =
             lanes.contains { $0.sent.contains(msgid: msgid) }
-        guard isOurs, link.isUp, idWaiters.count < Self.maxIDWaiters else {
-            return found(nil)
-        }
-        idWaiters.append((msgid, found))
+        guard isOurs, link.isUp, !idLookups.isFull else { return found(nil) }
+        idLookups.append(msgid, found)
         guard isReadyToAsk else { return }
         if !askAgain(context) { answerIDWaiters() }
     }
@@ -676,23 +650,16 @@ extension Room {
     /// be one of these: looks them up, then calls `found`, found or not. False, and `found` is not called, when there is
     /// nothing to look up, or it was tried a moment ago: people upstream must not make a call of each reaction.
     func awaitIDs(_ context: RoomsContext, then found: @escaping () -> Void) -> Bool {
-        let now = context.now.monotonic
         guard let msgid = lane.sent.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
-            idWaiters.count < Self.maxIDWaiters, !idWaiters.isEmpty || now >= nextIDLookup
+            idLookups.takeTurn(at: context.now.monotonic)
         else { return false }
-        nextIDLookup = now + Self.idLookupInterval
         findUpstreamID(of: msgid, context) { _ in found() }
         return true
     }
 
-    /// Pause between lookups that people upstream cause.
-    static let idLookupInterval: Duration = .seconds(2)
-
     /// Those who still wait are told that it was not found.
     private func answerIDWaiters() {
-        let waiting = idWaiters
-        idWaiters = []
-        for waiter in waiting { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
+        for waiter in idLookups.takeAll() { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
     }
 
     /// The id of a message of ours, which IRC has seen without one: the backend has it.

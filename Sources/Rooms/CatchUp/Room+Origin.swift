@@ -104,7 +104,7 @@ extension Room {
         guard traits.messageIDOrigin == .server, traits.confirmation == .receipt, message.id != nil else {
             return false
         }
-        if let own = ownLink(speaking: message.sender) { return own.outbox.oldestWritten != nil }
+        if let own = own.speaking(message.sender) { return own.outbox.oldestWritten != nil }
         guard lane.outbox.oldestWritten != nil else { return false }
         if message.isSelf || message.sender.id == nil && message.sender.name == nil { return true }
         return mayBeAccount(message.sender) && lane.outbox.hasWritten(inFrontOf: message.text)
@@ -114,7 +114,6 @@ extension Room {
     func isKnownByText(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) -> Bool {
         if isHistory { return textDuplicates.isKnownFromHistory(message) }
         return textDuplicates.isKnownLive(
-            message, connection: catchUp.connection,
-            isSettling: settlesUntil.map { context.now.monotonic < $0 } ?? false)
+            message, connection: catchUp.connection, isSettling: catchUp.isSettling(context.now.monotonic))
     }
 }

@@ -17,25 +17,6 @@ import WireBytes
 // | sent twice        | the same                          | asked again                | its author is told                   |
 // | any, and the history does not reach back to it                                  | its author is told                   |
 
-/// How far back a history reaches, as far as messages of ours are concerned.
-struct OwnReach {
-    /// The backend says that there is nothing older.
-    var isAll = false
-    /// It has nothing at all.
-    var isEmpty = false
-    /// The first place in the room's order from which on it has everything.
-    var known: Int?
-
-    /// - Parameter hasOlder: something is known here that was said before the message, and that the backend can name. What
-    ///   lacks all of that is cut off, whatever it says.
-    func includes(_ entry: OutboxEntry, hasOlder: Bool) -> Bool {
-        if isEmpty || isAll && !hasOlder { return true }
-        // By places and not by times: no two clocks agree, and some count whole seconds.
-        guard let known, let place = entry.saidAfter else { return false }
-        return known <= place
-    }
-}
-
 extension Room {
     /// After this a history is asked for again that could not be had.
     static let lookPause: Duration = .seconds(30)
@@ -70,13 +51,13 @@ extension Room {
         let whole = rows.lazy.filter { $0.at == nil || $0.at != cutAt }
         var known = whole.compactMap { row in row.id.flatMap { self.recent.entry(upstreamID: $0)?.sequence } }.min()
         // What follows a message, and nothing is cut off: that message need not be there.
-        if !isCut, let askedAfter { known = min(known ?? .max, askedAfter) }
-        ownReach = OwnReach(isAll: isAll, isEmpty: rows.isEmpty, known: known)
+        if !isCut, let asked = catchUp.askedBehind { known = min(known ?? .max, asked) }
+        ownRows.reaches(OwnReach(isAll: isAll, isEmpty: rows.isEmpty, known: known))
     }
 
     private func isReached(_ entry: OutboxEntry) -> Bool {
         let older = recent.newestNamed(upTo: entry.saidAfter ?? .max)
-        return ownReach.includes(entry, hasOlder: older != nil)
+        return ownRows.reach.includes(entry, hasOlder: older != nil)
     }
 
     /// Whether the history has, or would have, whatever of ours it is to tell of.
@@ -91,7 +72,7 @@ extension Room {
 
     /// Finds our messages among the rows of a history, before any row is taken in.
     func recogniseOwnRows(_ rows: [ChatMessage], _ context: RoomsContext) {
-        ownRows = [:]
+        ownRows.clear()
         guard !rows.isEmpty else { return }
         if traits.messageIDOrigin == .client {
             for lane in lanes { confirmShown(rows, lane, context) }
@@ -115,8 +96,8 @@ extension Room {
         }
         let ours = unknown.filter { $0.isSelf || mayBeAccount($0.sender) || settings.identity == .puppet }
         pair(ours, firstBehind, lane, context)
-        for own in ownLinks.values {
-            pair(unknown.filter { ownLink(speaking: $0.sender) === own }, firstBehind, own, context)
+        for own in own.values {
+            pair(unknown.filter { self.own.speaking($0.sender) === own }, firstBehind, own, context)
             confirmRestored(rows, own, context)
         }
     }
@@ -126,10 +107,10 @@ extension Room {
     private func confirmRestored(_ rows: [ChatMessage], _ own: OwnLink, _ context: RoomsContext) {
         let restored = own.outbox.unsettled.filter { $0.isRestored && !$0.isShown }
         guard !restored.isEmpty else { return }
-        let pending = Set(ownRows.values.map(\.id))
+        let pending = ownRows.messages
         let waiting = restored.filter { entry in entry.message.id.map { !pending.contains($0) } ?? false }
         let known = rows.filter { row in
-            ownLink(speaking: row.sender) === own && row.id.map { duplicates.contains(duplicateKey($0, nil)) } ?? false
+            self.own.speaking(row.sender) === own && row.id.map { duplicates.contains(duplicateKey($0, nil)) } ?? false
         }
         let pairs = OwnRowMatching.pairs(
             waiting.map { OwnRowMatching.Text(key: SentMessages.key($0.message.text), at: $0.message.at) },
@@ -206,7 +187,7 @@ extension Room {
                 key: key(SentMessages.key(row.text), row.sender), at: row.at,
                 firstBehind: row.id.flatMap { firstBehind[$0] } ?? .max)
         }
-        for (index, row) in OwnRowMatching.pairs(ours, theirs, firstKnown: ownReach.known ?? .max) {
+        for (index, row) in OwnRowMatching.pairs(ours, theirs, firstKnown: ownRows.reach.known ?? .max) {
             let row = rows[row]
             guard let id = row.id else { continue }
             if index < sent.count {
@@ -219,7 +200,7 @@ extension Room {
             let entry = unsettled[index - sent.count]
             guard let ours = entry.message.id else { continue }
             guard entry.isShown else {
-                ownRows[id] = (ours, lane)
+                ownRows.insert(id, ours, lane)
                 continue
             }
             guard let arrived = lane.confirm(id: ours) else { continue }
@@ -236,7 +217,7 @@ extension Room {
 
     /// A row of a history that is a message of ours: it is shown in its place. False: it is none.
     func takeOwnRow(_ row: ChatMessage, _ context: RoomsContext) -> Bool {
-        guard !ownRows.isEmpty, let id = row.id, let ours = ownRows.removeValue(forKey: id) else { return false }
+        guard let id = row.id, let ours = ownRows.take(id) else { return false }
         guard let entry = ours.lane.confirm(id: ours.id) else { return false }
         _ = duplicates.insert(duplicateKey(id, nil))
         if ours.lane === lane { learnAccount(from: row, context) }
@@ -264,7 +245,7 @@ extension Room {
     func settleMissing(_ rows: [ChatMessage], _ context: RoomsContext) {
         // Rows of ours that were neither shown nor passed over: they came live meanwhile.
         for row in rows { _ = takeOwnRow(row, context) }
-        ownRows = [:]
+        ownRows.clear()
         let asked = catchUp.askedAt ?? context.now.monotonic
         // At once: while they are gone through, nobody may ask for them.
         let within = Set(

@@ -68,12 +68,12 @@ extension Room {
 
     private func releaseFirst(_ context: RoomsContext) {
         guard !undecided.isReleasing, let first = undecided.removeFirst() else { return }
-        undecided.isReleasing = true
-        defer { undecided.isReleasing = false }
-        switch first {
-        case .event(let event, _): chatReceived(event, context)
-        case .arrival(let entry, let upstreamID, let at, let lane):
-            show(entry, upstreamID: upstreamID, at: at, lane, context)
+        undecided.releasing {
+            switch first {
+            case .event(let event, _): chatReceived(event, context)
+            case .arrival(let entry, let upstreamID, let at, let lane):
+                show(entry, upstreamID: upstreamID, at: at, lane, context)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ import ChatModel
 ///
 /// Two live frames of one link are never the same message: a second "ok" is a second message. Times must agree where both
 /// have one. Each remembered message stands for one other of each history and of each link.
-struct TextDuplicates {
+final class TextDuplicates {
     /// As many as the ring of ids remembers.
     static let capacity = DuplicateRing.capacity
 
@@ -26,7 +26,7 @@ struct TextDuplicates {
     private var history = 0
 
     /// A history begins to be taken in.
-    mutating func historyBegan() { history += 1 }
+    func historyBegan() { history += 1 }
 
     private static func key(_ message: ChatMessage) -> Int {
         var hasher = Hasher()
@@ -43,7 +43,7 @@ struct TextDuplicates {
     }
 
     /// Whether a message of a history is known; remembers it.
-    mutating func isKnownFromHistory(_ message: ChatMessage) -> Bool {
+    func isKnownFromHistory(_ message: ChatMessage) -> Bool {
         let key = Self.key(message)
         let found = entries[key]?.firstIndex { $0.history != history && Self.agree($0.at, message.at) }
         if let found {
@@ -57,7 +57,7 @@ struct TextDuplicates {
     /// Whether a live message is known; remembers it.
     ///
     /// - Parameter isSettling: the link came up so recently that the backend may repeat itself.
-    mutating func isKnownLive(_ message: ChatMessage, connection: Int, isSettling: Bool) -> Bool {
+    func isKnownLive(_ message: ChatMessage, connection: Int, isSettling: Bool) -> Bool {
         let key = Self.key(message)
         let found = entries[key]?.firstIndex { entry in
             guard entry.connection != connection, entry.matchedConnection != connection else { return false }
@@ -73,7 +73,7 @@ struct TextDuplicates {
     }
 
     /// Something that an earlier process showed: as if it had come live, over a link before all others.
-    mutating func restore(_ message: ChatMessage) {
+    func restore(_ message: ChatMessage) {
         remember(Self.key(message), Entry(at: message.at, connection: 0, number: nextNumber))
     }
 
@@ -85,7 +85,7 @@ struct TextDuplicates {
         return a == b
     }
 
-    private mutating func remember(_ key: Int, _ entry: Entry) {
+    private func remember(_ key: Int, _ entry: Entry) {
         entries[key, default: []].append(entry)
         order.append((key, nextNumber))
         nextNumber += 1

@@ -13,7 +13,7 @@ import WireBytes
 // What comes behind such a row waits with it, answers too, so that the room's order stays the backend's.
 
 /// The rows, and what came behind the first of them, oldest first.
-struct UndecidedRows {
+final class UndecidedRows {
     /// A server answers within milliseconds; longer than this nobody waits for others' words.
     static let wait: Duration = .seconds(2)
     /// More than comes in that time; then the oldest row is shown as it is.
@@ -27,16 +27,22 @@ struct UndecidedRows {
 
     private(set) var items: [Item] = []
     /// The first is being shown: it is decided.
-    var isReleasing = false
+    private(set) var isReleasing = false
+
+    func releasing(_ show: () -> Void) {
+        isReleasing = true
+        show()
+        isReleasing = false
+    }
 
     var isEmpty: Bool { items.isEmpty }
 
-    mutating func append(_ event: ChatEvent, now: MonotonicInstant) {
+    func append(_ event: ChatEvent, now: MonotonicInstant) {
         items.append(.event(event, arrivedAt: now))
     }
 
     /// A message of ours was answered: it takes the place of its row, or comes last.
-    mutating func arrived(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane) {
+    func arrived(_ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane) {
         let arrival = Item.arrival(entry, upstreamID: upstreamID, at: at, lane)
         let place = items.firstIndex { item in
             guard let upstreamID, case .event(.message(let message), _) = item else { return false }
@@ -45,5 +51,5 @@ struct UndecidedRows {
         if let place { items[place] = arrival } else { items.append(arrival) }
     }
 
-    mutating func removeFirst() -> Item? { items.isEmpty ? nil : items.removeFirst() }
+    func removeFirst() -> Item? { items.isEmpty ? nil : items.removeFirst() }
 }

@@ -55,7 +55,7 @@ package final class OwnLink: SendLane {
     private var isIdentityTroubleTold = false
     /// The backend told the account's id, which frames may or may not show.
     private(set) var isIDKnown = false
-    private(set) var outage: Room.Outage?
+    private(set) var outage: LinkOutage?
     /// When the last client left.
     package private(set) var emptySince: MonotonicInstant?
     private(set) var isClosing = false
@@ -149,7 +149,7 @@ package final class OwnLink: SendLane {
     // MARK: - The link comes and goes
 
     /// Returns the trouble that is over.
-    func cameUp() -> Room.Outage? {
+    func cameUp() -> LinkOutage? {
         defer { outage = nil }
         return outage
     }
@@ -159,16 +159,15 @@ package final class OwnLink: SendLane {
         if let outage {
             guard isRefused, !outage.isRefusalTold else { return false }
         } else {
-            outage = Room.Outage(since: now, reason: reason, wasUp: wasUp)
+            outage = LinkOutage(since: now, reason: reason, wasUp: wasUp)
         }
-        outage?.reason = reason
-        outage?.isRefusalTold = isRefused
+        outage?.goesOn(reason, isRefused: isRefused)
         return true
     }
 }
 
 /// Ids of ours that own links gave to messages, with the account each belongs to.
-struct OwnMessageIDs {
+final class OwnMessageIDs {
     /// As many as the ring of ids remembers.
     static let capacity = DuplicateRing.capacity
 
@@ -178,7 +177,7 @@ struct OwnMessageIDs {
 
     func owner(of id: ChatID) -> String? { owners[id] }
 
-    mutating func insert(_ id: ChatID, of account: String) {
+    func insert(_ id: ChatID, of account: String) {
         guard owners.updateValue(account, forKey: id) == nil else { return }
         if order.count < Self.capacity {
             order.append(id)

@@ -9,7 +9,7 @@ extension Room {
     /// The client through which an IRC user said something, or the same one after it came again.
     func authorClient(_ origin: OutboxEntry.Origin, _ context: RoomsContext) -> ClientID? {
         if let client = origin.client, !context.isDurable || frontEnd.isHere(client) { return client }
-        guard let author = puppets[origin.puppet]?.person else { return nil }
+        guard let author = locals[puppet: origin.puppet]?.person else { return nil }
         return clients(of: author, context).first {
             TwinName.isSame(locals[$0]?.clientName, origin.clientName)
         }
@@ -20,7 +20,7 @@ extension Room {
     func twins(
         of client: ClientID?, _ origin: OutboxEntry.Origin, _ context: RoomsContext
     ) -> [ClientID] {
-        guard let name = origin.clientName, let author = puppets[origin.puppet]?.person else { return [] }
+        guard let name = origin.clientName, let author = locals[puppet: origin.puppet]?.person else { return [] }
         return clients(of: author, context).filter {
             $0 != client && TwinName.isSame(locals[$0]?.clientName, name)
         }
@@ -29,7 +29,7 @@ extension Room {
     /// Whoever should hear what became of a message.
     private func authorClients(_ origin: OutboxEntry.Origin, _ context: RoomsContext) -> [ClientID] {
         if let client = origin.client, frontEnd.isHere(client) { return [client] }
-        return (puppets[origin.puppet]?.person).map { clients(of: $0, context) } ?? []
+        return (locals[puppet: origin.puppet]?.person).map { clients(of: $0, context) } ?? []
     }
 
     // MARK: - Giving up

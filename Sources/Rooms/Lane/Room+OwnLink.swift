@@ -13,35 +13,23 @@ extension Room {
 
     /// The own link of an IRC user, if their account has one here.
     package func ownLink(of person: Person) -> OwnLink? {
-        guard !ownLinks.isEmpty, let account = person.account else { return nil }
-        return ownLinks[account]
+        guard !own.isEmpty, let account = person.account else { return nil }
+        return own[account]
     }
 
     package func ownLink(of member: LocalMember, _ context: RoomsContext) -> OwnLink? {
-        guard !ownLinks.isEmpty else { return nil }
+        guard !own.isEmpty else { return nil }
         return context.identities[member.person].flatMap { ownLink(of: $0) }
-    }
-
-    /// The own link of the person that the backend names.
-    package func ownLink(speaking sender: ChatPerson) -> OwnLink? {
-        guard !ownLinks.isEmpty else { return nil }
-        if let id = sender.id { return ownPeople[.id(id)].flatMap { ownLinks[$0] } }
-        return sender.name.flatMap { ownPeople[.name(Array($0.utf8))] }.flatMap { ownLinks[$0] }
     }
 
     /// The IRC user who is this person upstream, while they are here.
     func ownPerson(_ sender: ChatPerson) -> PersonID? {
-        guard let own = ownLink(speaking: sender), own.emptySince == nil, slots.contains(own.person) else { return nil }
+        guard let own = own.speaking(sender), own.emptySince == nil, slots.contains(own.person) else { return nil }
         return own.person
     }
 
     /// Over which what an IRC user says goes up.
     package func lane(of person: Person) -> SendLane { ownLink(of: person) ?? lane }
-
-    /// All of them, the room's first.
-    package var lanes: [SendLane] {
-        ownLinks.isEmpty ? [lane] : [lane] + ownLinks.values.sorted { $0.account < $1.account }
-    }
 
     // MARK: - Clients come and go
 
@@ -51,7 +39,7 @@ extension Room {
         guard let login = context.ownLogin(of: account, in: settings.name) else {
             return giveUpResting(of: account, context)
         }
-        if let own = ownLinks[account] {
+        if let own = own[account] {
             own.entered(member.person)
             context.timers.cancel(.linger(own.id))
             claim(own, context)
@@ -68,11 +56,11 @@ extension Room {
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
             login: login, puppet: puppet, person: person,
             sendBudget: SendBudget(rate: lane.sendBudget.rate, burst: lane.sendBudget.burst),
-            outbox: takeRestingOutbox(of: account), upstream: context.upstream)
+            outbox: own.takeResting(of: account) ?? Outbox(traits), upstream: context.upstream)
     }
 
     private func open(_ own: OwnLink, _ context: RoomsContext) {
-        ownLinks[own.account] = own
+        self.own.insert(own)
         context.enter(own)
         claim(own, context)
         own.link.start(context)
@@ -82,10 +70,8 @@ extension Room {
     /// Opens the own links of accounts of which an earlier process left something to send. None of their clients is needed
     /// for that: what a link shows to the backend is in the configuration.
     func startOwnForWaiting(_ context: RoomsContext) {
-        for account in restingOutboxes.keys.sorted() where restingOutboxes[account]?.isEmpty == false {
-            guard let login = context.ownLogin(of: account, in: settings.name), ownLinks[account] == nil else {
-                continue
-            }
+        for account in own.waitingAccounts {
+            guard let login = context.ownLogin(of: account, in: settings.name) else { continue }
             let puppet = context.identities.puppetID(account: account, backend: settings.backend)
             let own = makeOwn(account, login, puppet: puppet, person: .nobody, context)
             own.left(at: context.now.monotonic)
@@ -114,9 +100,7 @@ extension Room {
         guard own.endClosing() else { return }
         // Somebody came meanwhile; what they said goes up, even if they are gone again.
         if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
-        ownLinks[own.account] = nil
-        if !own.outbox.failures.isEmpty { restingOutboxes[own.account] = own.outbox }
-        ownPeople = ownPeople.filter { $0.value != own.account }
+        self.own.remove(own)
         context.leave(own)
     }
 
@@ -125,8 +109,7 @@ extension Room {
     /// Enters under which ids and names the backend shows the account. Whoever was shown under these is the IRC user now.
     private func claim(_ own: OwnLink, _ context: RoomsContext) {
         guard !barIfShared(own, context) else { return }
-        for id in own.dialectContext.selfIDs { ownPeople[.id(id)] = own.account }
-        for name in own.dialectContext.selfNames { ownPeople[.name(Array(name.utf8))] = own.account }
+        self.own.claim(own)
         guard own.emptySince == nil else { return }
         let people =
             own.dialectContext.selfIDs.map { ChatPerson(id: $0) }
@@ -159,7 +142,7 @@ extension Room {
             || isSameName && !(own.isIDKnown && isRoomsIDKnown)
         guard isShared else { return false }
         own.bar()
-        ownPeople = ownPeople.filter { $0.value != own.account }
+        self.own.disclaim(own)
         context.note(
             .error, "own-login-barred", "an account's own login is the account that the room itself uses",
             ["room": settings.name, "account": own.account])
@@ -294,14 +277,14 @@ extension Room {
     func takeOwn(
         _ message: ChatMessage, overOwnLink link: OwnLink? = nil, isHistory: Bool, _ context: RoomsContext
     ) -> Bool {
-        guard !ownLinks.isEmpty else { return false }
+        guard !own.isEmpty else { return false }
         return traits.messageIDOrigin == .client
             ? takeOwnByID(message, link, context) : takeOwnByText(message, link, isHistory: isHistory, context)
     }
 
     /// Where the ids are ours: whoever the backend says it was.
     private func takeOwnByID(_ message: ChatMessage, _ link: OwnLink?, _ context: RoomsContext) -> Bool {
-        guard let id = message.id, let account = ownMessageIDs.owner(of: id), let own = ownLinks[account],
+        guard let id = message.id, let account = own.messageIDs.owner(of: id), let own = own[account],
             link == nil || link === own
         else { return false }
         if !own.isPerson(message.sender) {
@@ -328,7 +311,7 @@ extension Room {
     private func takeOwnByText(
         _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, _ context: RoomsContext
     ) -> Bool {
-        guard let own = ownLink(speaking: message.sender), link == nil || link === own else { return false }
+        guard let own = own.speaking(message.sender), link == nil || link === own else { return false }
         if let id = message.id {
             if duplicates.contains(duplicateKey(id, nil)) { return true }
         } else if link == nil, isKnownByText(message, isHistory: isHistory, context) {
@@ -379,10 +362,10 @@ extension Room {
     /// Ids of what own links said, from a history.
     func learnOwnSent(_ messages: [ChatMessage], _ context: RoomsContext) {
         learnOwnSentBefore(messages, context)
-        guard traits.messageIDOrigin == .server, ownLinks.contains(where: { !$0.value.sent.isEmpty }) else { return }
+        guard traits.messageIDOrigin == .server, own.values.contains(where: { !$0.sent.isEmpty }) else { return }
         for message in messages.reversed() {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
-                let own = ownLink(speaking: message.sender), let sent = own.sent.takeNewest(text: message.text)
+                let own = own.speaking(message.sender), let sent = own.sent.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent, own, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
@@ -391,16 +374,12 @@ extension Room {
 
     /// The same of what they said before the last start: their links may not be open again.
     private func learnOwnSentBefore(_ messages: [ChatMessage], _ context: RoomsContext) {
-        guard !ownSentBefore.isEmpty else { return }
+        guard own.hasSentBefore else { return }
         for message in messages.reversed() {
             guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
-                let index = ownSentBefore.lastIndex(where: { sent in
-                    sent.text == message.text
-                        && (sent.sender.id == message.sender.id
-                            || TextBytes.areSame(sent.sender.name, message.sender.name))
-                })
+                let msgid = own.takeSentBefore(message)
             else { continue }
-            learn(id, of: ownSentBefore.remove(at: index).msgid, context)
+            learn(id, of: msgid, context)
             catchUp.saw(id: id, at: message.at, wall: context.now.wall)
         }
     }

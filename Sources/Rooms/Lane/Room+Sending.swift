@@ -111,7 +111,7 @@ extension Room {
         let failures = lane.write(isOpen: isOpen(lane), context) { entry in
             stopTyping(entry.origin, context)
             if lane !== self.lane, mayRepeatMessages, let id = entry.message.id {
-                ownMessageIDs.insert(id, of: lane.account)
+                own.messageIDs.insert(id, of: lane.account)
             }
         }
         tell(failures, lane, context)
@@ -180,7 +180,7 @@ extension Room {
             lane.sent.append(SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
         // Under the nick of now: nobody is called by the old one any more.
-        let person = (origin.person ?? puppets[origin.puppet]?.person).flatMap { context.identities[$0] }
+        let person = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
         let source = person?.source ?? origin.source
         enter(
             msgid: msgid, upstreamID: isIDKnown ? id : nil, puppet: origin.puppet, nick: origin.nick,
@@ -198,7 +198,7 @@ extension Room {
         }
         recent.went(up: entry.message.text, msgid: msgid)
         let client = authorClient(origin, context)
-        let speaker = (origin.person ?? puppets[origin.puppet]?.person).flatMap { context.identities[$0] }
+        let speaker = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
         show(
             .said(
                 RoomMessage(
@@ -254,7 +254,7 @@ extension Room {
     }
 
     func tellLateArrival(_ entry: OutboxEntry, _ context: RoomsContext) {
-        guard let author = puppets[entry.origin.puppet]?.person else { return }
+        guard let author = locals[puppet: entry.origin.puppet]?.person else { return }
         for client in clients(of: author, context) {
             frontEnd.tell(.deliveredLate(entry.origin.text), in: self, to: client, label: nil)
         }
@@ -301,12 +301,11 @@ extension Room {
         let now = context.now.monotonic
         if var typing = member.typing {
             typing.refreshedAt = now
-            locals[client]?.typing = typing
-            return
+            return member.types(typing)
         }
         if let last = member.typingSentAt, now - last < OutgoingTyping.minInterval {
             // Too soon after the last: said when the interval is over, if it still holds then.
-            locals[client]?.typing = OutgoingTyping(refreshedAt: now)
+            member.types(OutgoingTyping(refreshedAt: now))
             context.timers.set(.typingOut(client, id), at: last + OutgoingTyping.minInterval)
             return
         }
@@ -323,10 +322,9 @@ extension Room {
         } else {
             guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
             typing.toldAt = context.now.monotonic
-            if ownLink(of: member, context) == nil { accountTypingToldAt = typing.toldAt }
+            if ownLink(of: member, context) == nil { account.typingTold(at: typing.toldAt) }
         }
-        locals[client]?.typing = typing
-        locals[client]?.typingSentAt = context.now.monotonic
+        member.types(typing, sentAt: context.now.monotonic)
         context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
     }
 
@@ -343,7 +341,7 @@ extension Room {
 
     func stopTyping(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client], member.typing != nil else { return }
-        locals[client]?.typing = nil
+        member.stopsTyping()
         context.timers.cancel(.typingOut(client, id))
         // One account for all, or one person at several clients: they type while any of them does.
         let isOwn = ownLink(of: member, context) != nil
@@ -354,7 +352,7 @@ extension Room {
             other.typing != nil && (isOwn || ownLink(of: other, context) == nil)
         }
         if sharers.contains(where: { locals[$0].map(shares) ?? false }) { return }
-        if !isOwn { accountTypingToldAt = nil }
+        if !isOwn { account.typingTold(at: nil) }
         sendTyping(.stop, member, context)
     }
 

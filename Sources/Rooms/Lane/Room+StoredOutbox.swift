@@ -52,9 +52,7 @@ extension Room {
         }
         if let ours = left.removeValue(forKey: "") { lane.restore(ours, context.now) }
         for (account, entries) in left {
-            var box = restingOutboxes[account] ?? Outbox(traits)
-            box.restore(entries, settings, context.now)
-            restingOutboxes[account] = box
+            own.restore(entries, of: account, settings, context.now)
         }
         arm(lane, context)
     }
@@ -62,12 +60,11 @@ extension Room {
     /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
     /// over a link before the last.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: RoomsContext) {
-        guard !lane.outbox.isEmpty || !lane.outbox.failures.isEmpty || !restingOutboxes.isEmpty || !ownRows.isEmpty
+        guard !lane.outbox.isEmpty || !lane.outbox.failures.isEmpty || own.hasResting || !ownRows.isEmpty
         else {
             return
         }
-        for var message in messages {
-            if settings.identity == .single, lane.dialectContext.isSelf(message.sender) { message.isSelf = true }
+        for message in messages.lazy.map(self.markedAsOurs) {
             guard let id = message.id else { continue }
             let isServerID = traits.messageIDOrigin == .server
             guard !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else { continue }
@@ -86,24 +83,14 @@ extension Room {
 
     /// The message waits for an own link that is not open, and has arrived already.
     func takeResting(_ message: ChatMessage) -> OutboxEntry? {
-        guard !restingOutboxes.isEmpty else { return nil }
-        let names = [message.ref.map { ChatID($0) }, traits.messageIDOrigin == .client ? message.id : nil]
-        for account in restingOutboxes.keys.sorted() {
-            for case let id? in names {
-                if let entry = restingOutboxes[account]?.confirm(id: id, sender: nil) { return entry }
-            }
-        }
-        return nil
-    }
-
-    /// The outbox that an own link begins with.
-    func takeRestingOutbox(of account: String) -> Outbox {
-        restingOutboxes.removeValue(forKey: account) ?? Outbox(traits)
+        guard own.hasResting else { return nil }
+        return message.ref.flatMap { own.confirmResting(ChatID($0)) }
+            ?? (traits.messageIDOrigin == .client ? message.id.flatMap(own.confirmResting) : nil)
     }
 
     /// The account had a link of its own, by an earlier configuration: what waits for it cannot go.
     func giveUpResting(of account: String, _ context: RoomsContext) {
-        guard let box = restingOutboxes.removeValue(forKey: account) else { return }
+        guard let box = own.takeResting(of: account) else { return }
         lane.inherit(box, why: "your own login at \(settings.url.host) is not set up any more", context)
     }
 }

@@ -1,7 +1,7 @@
 import ChatModel
 
 /// What was said in a room, for those who ask for it, where nothing outlasts the process: the newest messages, whole.
-package struct MemoryHistory {
+package final class MemoryHistory {
     /// As many as ``RecentMessages/capacity``.
     static let maxRows = 2000
     /// Bytes of all of them, about: texts may be long, and files may stand within messages.
@@ -19,14 +19,14 @@ package struct MemoryHistory {
 
     private var kept: ArraySlice<StoredMessage> { rows[first...] }
 
-    package mutating func append(_ message: StoredMessage) {
+    package func append(_ message: StoredMessage) {
         rows.append(message)
         byteCount += message.memoryByteCount
         makeRoom()
     }
 
     /// The oldest messages go.
-    private mutating func makeRoom() {
+    private func makeRoom() {
         while rows.count - first > Self.maxRows || byteCount > Self.maxBytes, first < rows.count {
             byteCount -= rows[first].memoryByteCount
             rows[first] = StoredMessage(sequence: rows[first].sequence, msgid: "", at: rows[first].at)
@@ -39,7 +39,7 @@ package struct MemoryHistory {
         }
     }
 
-    private mutating func modify(_ msgid: String, _ change: (inout StoredMessage) -> Void) {
+    private func modify(_ msgid: String, _ change: (inout StoredMessage) -> Void) {
         guard let index = rows[first...].lastIndex(where: { $0.msgid == msgid }) else { return }
         byteCount -= rows[index].memoryByteCount
         change(&rows[index])
@@ -47,9 +47,9 @@ package struct MemoryHistory {
         makeRoom()
     }
 
-    package mutating func learn(_ upstreamID: ChatID, of msgid: String) { modify(msgid) { $0.learn(upstreamID) } }
+    package func learn(_ upstreamID: ChatID, of msgid: String) { modify(msgid) { $0.learn(upstreamID) } }
 
-    package mutating func edit(msgid: String, text: String) {
+    package func edit(msgid: String, text: String) {
         modify(msgid) { $0.edit(text) }
     }
 
@@ -57,7 +57,7 @@ package struct MemoryHistory {
     ///
     /// - Returns: what ``restore(_:)`` needs.
     @discardableResult
-    package mutating func takeBack(msgid: String) -> [StoredMessage] {
+    package func takeBack(msgid: String) -> [StoredMessage] {
         var before: [StoredMessage] = []
         for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].wasDone(to: msgid) {
             before.append(rows[index])
@@ -69,7 +69,7 @@ package struct MemoryHistory {
     }
 
     /// It was not taken back after all.
-    package mutating func restore(_ before: [StoredMessage]) {
+    package func restore(_ before: [StoredMessage]) {
         for row in before { modify(row.msgid) { $0 = row } }
     }
 

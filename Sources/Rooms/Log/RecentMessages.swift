@@ -4,7 +4,7 @@ import ChatModel
 ///
 /// What the bridge tells, a gap or what somebody made of another's message, has its place in the order and nothing else: nobody
 /// answers it, takes it back or is told of it upstream.
-package struct RecentMessages {
+package final class RecentMessages {
     package static let capacity = 2000
 
     package struct Entry {
@@ -62,13 +62,13 @@ package struct RecentMessages {
     private var upstreamIDs = SlotTable()
 
     /// The next place is this one, unless it was given already.
-    mutating func goOn(from sequence: Int) { nextSequence = min(max(nextSequence, sequence), Self.maxPlace) }
+    func goOn(from sequence: Int) { nextSequence = min(max(nextSequence, sequence), Self.maxPlace) }
 
     /// Whatever a file says: places go on growing.
     private static let maxPlace = Int.max / 2
 
     /// A line with this time came.
-    mutating func heard(_ at: ChatTimestamp, wall: ChatTimestamp) {
+    func heard(_ at: ChatTimestamp, wall: ChatTimestamp) {
         let heard = min(at, wall)
         latestSaid = latestSaid.map { max($0, at) } ?? at
         latestHeard = latestHeard.map { max($0, heard) } ?? heard
@@ -83,7 +83,7 @@ package struct RecentMessages {
     /// - Parameter sender: as whom the backend names an author upstream.
     /// - Returns: its place in the order.
     @discardableResult
-    mutating func append(
+    func append(
         msgid: String, upstreamID: ChatID?, puppet: ChatID?, sender: ChatPerson = ChatPerson(), nick: String,
         text: String, at: ChatTimestamp
     ) -> Int {
@@ -101,7 +101,7 @@ package struct RecentMessages {
 
     /// - Returns: its place in the order.
     @discardableResult
-    mutating func appendNotice(msgid: String, at: ChatTimestamp) -> Int {
+    func appendNotice(msgid: String, at: ChatTimestamp) -> Int {
         let slot = push(
             Entry(
                 msgid: msgid, upstreamID: nil, puppet: nil, sender: ChatPerson(), nick: "", beginning: "", at: at,
@@ -109,7 +109,7 @@ package struct RecentMessages {
         return ring[slot].sequence
     }
 
-    private mutating func push(_ entry: Entry) -> Int {
+    private func push(_ entry: Entry) -> Int {
         let slot: Int
         if ring.count < Self.capacity {
             slot = ring.count
@@ -128,7 +128,7 @@ package struct RecentMessages {
     }
 
     /// Gives a place to what nobody answers and nobody is told of upstream, and does not remember it.
-    mutating func takePlace() -> Int {
+    func takePlace() -> Int {
         nextSequence += 1
         return lastSequence
     }
@@ -146,7 +146,7 @@ package struct RecentMessages {
     }
 
     /// The backend calls the message so, and no other.
-    private mutating func name(_ slot: Int, _ upstreamID: ChatID) {
+    private func name(_ slot: Int, _ upstreamID: ChatID) {
         let hash = SlotTable.hash(upstreamID)
         if let known = self.slot(of: upstreamID, hash) { upstreamIDs.remove(known, hash) }
         ring[slot].upstreamID = upstreamID
@@ -155,7 +155,7 @@ package struct RecentMessages {
     }
 
     /// The message was taken back: its words go, and it is known only so that taking it back again is no news.
-    mutating func takeBack(msgid: String) {
+    func takeBack(msgid: String) {
         guard let slot = slot(of: msgid) else { return }
         ring[slot].beginning = ""
         ring[slot].wentUpAs = nil
@@ -164,7 +164,7 @@ package struct RecentMessages {
     }
 
     /// It was not taken back after all: what it was before, as the caller kept it.
-    mutating func restore(_ entry: Entry) {
+    func restore(_ entry: Entry) {
         guard let slot = slot(of: entry.msgid), ring[slot].isTakenBack else { return }
         ring[slot].beginning = entry.beginning
         ring[slot].wentUpAs = entry.wentUpAs
@@ -172,21 +172,21 @@ package struct RecentMessages {
     }
 
     /// What an IRC user said is nobody's any more.
-    mutating func disown(_ author: ChatID, as nobody: ChatID) {
+    func disown(_ author: ChatID, as nobody: ChatID) {
         for slot in ring.indices where ring[slot].puppet == author { disown(slot, as: nobody) }
     }
 
-    mutating func disown(msgid: String, as nobody: ChatID) {
+    func disown(msgid: String, as nobody: ChatID) {
         if let slot = slot(of: msgid) { disown(slot, as: nobody) }
     }
 
-    private mutating func disown(_ slot: Int, as nobody: ChatID) {
+    private func disown(_ slot: Int, as nobody: ChatID) {
         ring[slot].formerPuppet = ring[slot].puppet
         ring[slot].puppet = nobody
     }
 
     /// What the backend was given as the text: with a prefix perhaps, or a quotation.
-    mutating func went(up text: String, msgid: String) {
+    func went(up text: String, msgid: String) {
         guard let slot = slot(of: msgid) else { return }
         let beginning = Self.beginning(of: text)
         if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
@@ -201,7 +201,7 @@ package struct RecentMessages {
 
     /// The message has other words on the backend now; here too, if they are its author's. False when they are what was told
     /// last, as far as that is remembered.
-    mutating func edit(msgid: String, text: String, byAuthor: Bool) -> Bool {
+    func edit(msgid: String, text: String, byAuthor: Bool) -> Bool {
         guard let slot = slot(of: msgid) else { return false }
         let beginning = Self.beginning(of: text)
         let known = ring[slot].changedTo ?? ring[slot].wentUpAs ?? ring[slot].beginning
@@ -217,7 +217,7 @@ package struct RecentMessages {
     }
 
     /// The backend's id of a message of ours became known.
-    mutating func learn(_ upstreamID: ChatID, of msgid: String) {
+    func learn(_ upstreamID: ChatID, of msgid: String) {
         guard let slot = slot(of: msgid) else { return }
         if ring[slot].upstreamID != nil { upstreamIDs.remove(slot, ring[slot].upstreamIDHash) }
         name(slot, upstreamID)
@@ -323,7 +323,7 @@ package struct RecentMessages {
     ///
     /// - Parameter through: what stands up to here in the order of the room is passed too, whatever time it bears.
     func passed(from marker: ReadMarker?, joinedAfter: Int, upTo: ChatTimestamp, through: Int? = nil) -> [Entry] {
-        (0..<ring.count).lazy.map { ring[(oldest + $0) % ring.count] }.filter { entry in
+        (0..<ring.count).lazy.map { self.ring[(self.oldest + $0) % self.ring.count] }.filter { entry in
             guard entry.at <= upTo || through.map({ entry.sequence <= $0 }) ?? false else { return false }
             guard let marker else { return entry.sequence > joinedAfter }
             return entry.sequence > marker.sequence || entry.at > marker.at

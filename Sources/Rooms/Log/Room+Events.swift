@@ -31,18 +31,10 @@ extension Room {
 
     /// Lines were sent to the room; some of them may be in its order.
     package func linesWritten(_ context: RoomsContext) {
-        let newest = Int64(recent.lastSequence)
-        guard newest > cursorRound.askedUpTo else { return }
-        if !cursorRound.isDue {
-            cursorRound.isDue = true
-            context.timers.set(.cursors(id), at: context.now.monotonic + CursorRound.pause)
-        }
-        if !cursorRound.isUrgent, newest - cursorRound.askedUpTo > CursorRound.manyLines {
-            cursorRound.isUrgent = true
-            context.timers.set(.cursors(id), at: context.now.monotonic)
-        }
+        guard let pause = cursorRound.linesWritten(upTo: Int64(recent.lastSequence)) else { return }
+        context.timers.set(.cursors(id), at: context.now.monotonic + pause)
     }
 
     /// Clients are asked now how far they came.
-    package func beginCursorRound() { cursorRound = CursorRound(askedUpTo: Int64(recent.lastSequence)) }
+    package func beginCursorRound() { cursorRound.begin(upTo: Int64(recent.lastSequence)) }
 }

@@ -83,24 +83,24 @@ extension Room {
     /// Since when something is missing. Backends stamp what they are told before they send it round, some by whole
     /// seconds, so what was lost may bear a time just before the moment up to which everything has come.
     private func gapBegin(_ context: RoomsContext) -> ChatTimestamp {
-        let since = missingSince?.earliest(by: context.now) ?? catchUp.mark?.at ?? context.now.wall
+        let since = continuity.missingSince?.earliest(by: context.now) ?? catchUp.mark?.at ?? context.now.wall
         let (early, over) = since.milliseconds.subtractingReportingOverflow(CatchUp.serverClockTolerance)
         return ChatTimestamp(milliseconds: over ? since.milliseconds : early)
     }
 
     private func gapEnding(_ context: RoomsContext) -> ChatTimestamp {
-        gapEnd?.latest(by: context.now) ?? context.now.wall
+        continuity.gapEnd?.latest(by: context.now) ?? context.now.wall
     }
 
     // MARK: - Whoever is here before the link is
 
     /// Somebody entered: what is said from now on is for them, whenever the link comes up.
     func awaitLink(_ context: RoomsContext) {
-        let since = link.isUp ? context.now : askedSince ?? context.now
+        let since = link.isUp ? context.now : continuity.askedSince ?? context.now
         catchUp.somebodyEntered(wall: since.wall, isLinked: link.isUp)
-        if !link.isUp, missingSince == nil, awaitedSince == nil { awaitedSince = since }
+        if !link.isUp { continuity.awaits(since: since) }
         // What is kept of the room may say that more is missing.
-        guard !isLoading else { return }
+        guard !life.isLoading else { return }
         keepAwaiting(context)
         // Should the process die before the first history is there, the next one is to know that somebody was.
         if historySource != .none { keepAwaited(since: since, context) }
@@ -108,26 +108,24 @@ extension Room {
 
     /// Whoever enters by this asked for it a while ago: what was said since is theirs.
     package func entering<Result>(askedAt: Now, _ enter: () -> Result) -> Result {
-        askedSince = askedAt
-        defer { askedSince = nil }
-        return enter()
+        continuity.entering(askedAt: askedAt, enter)
     }
 
     /// Something may be missing from now on, for this process and the next.
     func keepAwaiting(_ context: RoomsContext) {
-        guard !link.isUp, missingSince == nil, let since = awaitedSince else { return }
-        missingSince = since
+        guard !link.isUp, continuity.missingSince == nil, let since = continuity.awaitedSince else { return }
+        continuity.missing(since: since)
         keepAwaited(since: since, context)
     }
 
     /// The link is back, and nobody can tell what was said meanwhile.
     func tellUnheard(_ context: RoomsContext) {
-        guard missingSince != nil else { return }
-        awaitedSince = nil
+        guard continuity.missingSince != nil else { return }
+        continuity.noLongerAwaits()
         tellGap(from: gapBegin(context), to: context.now.wall, context) {
             "What was said \($0) is missing: the backend keeps no history."
         }
-        missingSince = nil
+        continuity.settled()
     }
 
     /// The backend has a history, but there is no way to ask for this part of it.
@@ -136,7 +134,7 @@ extension Room {
         tellGap(from: gapBegin(context), to: context.now.wall, context) {
             "What was said \($0) is missing: the backend cannot be asked for it."
         }
-        missingSince = nil
+        continuity.settled()
         catchUp.closeGap()
     }
 

@@ -10,22 +10,22 @@ import WireBytes
 extension Room {
     /// What the store is asked for `query`: what stands among what is held lies in front of all that it has.
     package func asked(_ query: StoredPageQuery) -> StoredPageQuery {
-        guard let older else { return query }
+        guard let older = older.current else { return query }
         return query.mapReferences(older.asked)
     }
 
     /// What is held of before the room's beginning, whose first message has this place; nothing where it was held in front of
     /// another beginning, since something between is gone.
     package func olderRows(before border: Int64?) -> [StoredMessage] {
-        guard let older, older.border == border else { return [] }
+        guard let older = older.current, older.border == border else { return [] }
         return older.rows
     }
 
     /// Something from before the room's beginning is held.
-    package var holdsOlder: Bool { older?.rows.isEmpty == false }
+    package var holdsOlder: Bool { older.current?.rows.isEmpty == false }
 
     /// The backend may have more than is held of before the room's beginning, whether or not it can be asked now.
-    package var mayHaveOlder: Bool { traits.older != .none && older?.isComplete != true }
+    package var mayHaveOlder: Bool { traits.older != .none && older.current?.isComplete != true }
 
     /// Asks for more of what is older than everything known, for somebody who waits.
     ///
@@ -39,12 +39,11 @@ extension Room {
         guard traits.older != .none, mayAskForOlder else { return false }
         let now = context.now.monotonic
         let border = beginning.first?.sequence
-        if let older, older.border != border {
-            guard older.state == .idle else { return false }
-            self.older = nil
+        if let held = older.current, held.border != border {
+            guard held.state == .idle else { return false }
+            older.drop()
         }
-        let older = older ?? OlderHistory(border: border, beginning: beginning, now: now)
-        self.older = older
+        let older = older.current ?? older.begin(border: border, beginning: beginning, now: now)
         older.use(at: now)
         guard !older.isComplete else { return false }
         switch older.state {
@@ -71,7 +70,7 @@ extension Room {
 
     /// The room has its beginning, or will not have it soon.
     func olderNeedNotWait(_ context: RoomsContext) {
-        guard let older, case .due = older.state, older.border == nil else { return }
+        guard let older = older.current, case .due = older.state, older.border == nil else { return }
         let waiting = older.settle()
         setOlderTimer(context)
         for done in waiting { done(true) }
@@ -82,7 +81,7 @@ extension Room {
         switch traits.older {
         case .none: false
         case .call: true
-        case .socket: isLive && catchUp.ref == nil && catchUp.retry == nil && idWaiters.isEmpty
+        case .socket: isLive && catchUp.ref == nil && catchUp.retry == nil && idLookups.isEmpty
         }
     }
 
@@ -119,8 +118,8 @@ extension Room {
 
     /// What is held is of no use any more.
     package func forgetOlder(_ context: RoomsContext) {
-        let waiting = older?.settle() ?? []
-        older = nil
+        let waiting = older.current?.settle() ?? []
+        older.drop()
         setOlderTimer(context)
         for done in waiting { done(false) }
     }
@@ -129,7 +128,7 @@ extension Room {
 
     /// Whether a history over the socket answers our question; takes it then.
     func takeOlder(_ history: ChatHistory, _ context: RoomsContext) -> Bool {
-        guard case .asked(let ref?, _) = older?.state else { return false }
+        guard case .asked(let ref?, _) = older.current?.state else { return false }
         // Some servers repeat no reference. Then nothing else was asked.
         guard history.ref == ref || history.ref == nil && mayAskForOlder else { return false }
         // Of some messages nothing can be read: fewer than were asked for do not say that there are no more.
@@ -139,20 +138,20 @@ extension Room {
 
     /// Whether a complaint of the backend is about our question.
     func olderRefused(ref: String, or bare: String, _ context: RoomsContext) -> Bool {
-        guard case .asked(let asked?, _) = older?.state, asked == ref || asked == bare else { return false }
+        guard case .asked(let asked?, _) = older.current?.state, asked == ref || asked == bare else { return false }
         olderArrived(nil, isComplete: false, context)
         return true
     }
 
     func olderLinkLost(_ context: RoomsContext) {
-        if case .asked(.some, _) = older?.state { olderArrived(nil, isComplete: false, context) }
+        if case .asked(.some, _) = older.current?.state { olderArrived(nil, isComplete: false, context) }
     }
 
     /// The answer to `RoomsContext.requestOlder`, or one over the socket.
     ///
     /// - Parameter messages: as the backend tells them; nil: there is no answer.
     package func olderArrived(_ messages: [ChatMessage]?, isComplete: Bool, _ context: RoomsContext) {
-        guard let older, case .asked = older.state else { return }
+        guard let older = older.current, case .asked = older.state else { return }
         let waiting = older.settle()
         if let messages {
             let page = HistoryPage(
@@ -176,13 +175,13 @@ extension Room {
         return said.map { message in
             let message = withoutSecrets(message, context)
             place &+= 1
-            learnName(of: message.sender)
+            remotes.learnName(of: message.sender)
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
             if let id = message.id { msgids[id] = msgid }
             let speaker = context.identities.prospect(
-                personBehind(named(message.sender)), backend: settings.backend,
+                personBehind(remotes.named(message.sender)), backend: settings.backend,
                 authenticated: traits.authenticatesSenders)
             var row = stored(
                 keepingFiles(message, context), sequence: place, msgid: msgid, at: shownTime(message.at, context),
@@ -196,14 +195,14 @@ extension Room {
     // MARK: - Time
 
     private func setOlderTimer(_ context: RoomsContext) {
-        guard let older else { return context.timers.cancel(.olderHistory(id)) }
+        guard let older = older.current else { return context.timers.cancel(.olderHistory(id)) }
         context.timers.set(.olderHistory(id), at: older.nextStep)
     }
 
     package func olderTimerFired(_ context: RoomsContext) {
-        guard let older, context.now.monotonic >= older.nextStep else { return setOlderTimer(context) }
+        guard let older = older.current, context.now.monotonic >= older.nextStep else { return setOlderTimer(context) }
         switch older.state {
-        case .idle: self.older = nil
+        case .idle: self.older.drop()
         case .due where askForOlder(older, context): break
         case .due, .asked:
             let waiting = older.settle()

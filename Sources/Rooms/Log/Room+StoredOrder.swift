@@ -37,7 +37,9 @@ extension Room {
         text: String, at: ChatTimestamp, _ context: RoomsContext, stored: (_ sequence: Int64) -> StoredMessage
     ) {
         // Nothing is in front of what comes first; kept before it, since of what lies behind that time nobody knows later.
-        if context.isDurable, recent.newest == nil, historySource != .none, isLive, missingSince == nil, !isGapOpen {
+        if context.isDurable, recent.newest == nil, historySource != .none, isLive, continuity.missingSince == nil,
+            !isGapOpen
+        {
             keepLive(until: KeptMoment(at: at), context)
         }
         let sequence = recent.append(
@@ -45,16 +47,16 @@ extension Room {
         recent.heard(at, wall: context.now.wall)
         guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
-        let isDue = liveKeptAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
+        let isDue = continuity.persistedAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
         if isDue { keepLive(context) }
     }
 
     /// What a line shows as its time, by when it was said; nil: nobody knows, and it is shown now. Behind a hole it is none that
     /// is kept as the end of what is in front of it.
     func lineTime(_ saidAt: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
-        let isBehindHole = missingSince != nil || isGapOpen
+        let isBehindHole = continuity.missingSince != nil || isGapOpen
         return recent.lineTime(
-            saidAt ?? context.now.wall, now: context.now.wall, but: isBehindHole ? liveKept : nil)
+            saidAt ?? context.now.wall, now: context.now.wall, but: isBehindHole ? continuity.persistedUntil : nil)
     }
 
     /// A message of somebody upstream, as it is kept.
@@ -74,14 +76,11 @@ extension Room {
 
     // MARK: - Until when nothing is missing
 
-    /// Up to when everything said is known to have come over the link.
-    func seenUntil(_ context: RoomsContext) -> Now { proof?.until ?? context.now }
-
     /// Keeps until when nothing is missing, if that is later than what is kept. Not while messages have come that are not
     /// shown yet, and so are not kept either.
     func keepLive(_ context: RoomsContext) {
-        guard context.isDurable, isLive, missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
-        keepLive(until: heard(until: seenUntil(context), context), context)
+        guard context.isDurable, isLive, continuity.missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
+        keepLive(until: heard(until: continuity.seenUntil(context.now), context), context)
     }
 
     /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
@@ -97,16 +96,13 @@ extension Room {
     }
 
     private func keepLive(until: KeptMoment, _ context: RoomsContext) {
-        liveKeptAt = context.now.monotonic
-        // Also one that is earlier: clocks are put back.
-        guard until.at != liveKept else { return }
-        liveKept = until.at
+        guard continuity.persists(until: until.at, at: context.now.monotonic) else { return }
         context.keep(.live(storedKey, until: until.at, counted: until.counted?.nanoseconds))
     }
 
     /// Somebody is here, and there is no link: a room of which nothing is kept begins with this.
     func keepAwaited(since: Now, _ context: RoomsContext) {
-        guard context.isDurable, liveKept == nil, recent.newest == nil else { return }
+        guard context.isDurable, continuity.persistedUntil == nil, recent.newest == nil else { return }
         keepLive(until: KeptMoment(since, by: context.now), context)
     }
 
@@ -125,8 +121,10 @@ extension Room {
         context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
         guard isGapOpen, case .after(let mark) = catchUp.gap else { return keepLive(context) }
         // The very time of the line in front of the hole: clocks may have been set since.
-        if let lastBeforeGap { return keepLive(until: KeptMoment(at: lastBeforeGap), context) }
-        let since = KeptMoment(missingSince ?? context.now, by: context.now)
+        if let lastBeforeGap = continuity.lastBeforeGap {
+            return keepLive(until: KeptMoment(at: lastBeforeGap), context)
+        }
+        let since = KeptMoment(continuity.missingSince ?? context.now, by: context.now)
         if let at = mark.at, at < since.at { return keepLive(until: KeptMoment(at: at), context) }
         keepLive(until: since, context)
     }
@@ -135,13 +133,12 @@ extension Room {
     func loseSight(_ context: RoomsContext) {
         context.timers.cancel(.live(id))
         context.identities.lostSight(of: settings.backend, now: context.now.monotonic)
-        gapEnd = nil
-        awaitedSince = nil
-        guard missingSince == nil else { return }
-        let until = seenUntil(context)
-        if !isGapOpen { lastBeforeGap = historySource == .none ? nil : recent.newest?.at }
+        continuity.lostSight()
+        guard continuity.missingSince == nil else { return }
+        let until = continuity.seenUntil(context.now)
+        if !isGapOpen { continuity.gapOpened(behind: historySource == .none ? nil : recent.newest?.at) }
         if context.isDurable, !isGapOpen { keepLive(until: heard(until: until, context), context) }
-        missingSince = until
+        continuity.missing(since: until)
     }
 
     // MARK: - After a restart
@@ -154,15 +151,15 @@ extension Room {
         let messages = stored.messages.sorted { $0.sequence < $1.sequence }
         let until = stored.liveUntil ?? messages.last?.at
         guard let until else { return }
-        awaitedSince = nil
+        continuity.noLongerAwaits()
         let counted = stored.liveCounted.map { MonotonicInstant(nanoseconds: $0) }
         func moment(_ at: ChatTimestamp) -> Now {
             counted.map { Now(monotonic: $0, wall: min(at, now)) } ?? Now(wall: at, by: context.now)
         }
         // Not counted, a clock that was set back since says nothing of when that was, but what was shown by now came before it.
-        missingSince = moment(
-            until <= now || counted != nil ? until : messages.last { $0.at <= now }?.at ?? now)
-        liveKept = stored.liveUntil
+        continuity.missing(
+            since: moment(until <= now || counted != nil ? until : messages.last { $0.at <= now }?.at ?? now))
+        continuity.restored(until: stored.liveUntil)
         // What ends in front of a hole ends with the very line whose time is kept.
         let last = messages.lastIndex { $0.kind == .message && $0.at == until }
         var mark: CatchUp.Mark?
@@ -178,10 +175,10 @@ extension Room {
             }
             // By the time that was shown: it was never later than our clock, by which `until` was noted too.
             if message.kind == .message, last.map({ index <= $0 }) ?? (message.at <= until) {
-                lastBeforeGap = message.at
+                continuity.gapOpened(behind: message.at)
                 // It may be shown later than it was said, and others may have spoken in between.
                 if message.at == until, let said = message.backendAt {
-                    missingSince = moment(min(until, said))
+                    continuity.missing(since: moment(min(until, said)))
                 }
                 mark = catchUp.newest
                 idsAtMark = duplicates.total
@@ -258,8 +255,7 @@ extension Room {
     /// A message of ours whose id upstream nobody has told.
     private func restoreSent(_ message: StoredMessage, text: String, _ context: RoomsContext) {
         if let account = message.account, context.ownLogin(of: account, in: settings.name) != nil {
-            ownSentBefore.append((msgid: message.msgid, sender: message.sender, text: text))
-            return
+            return own.sentBefore(OwnLinks.SentBefore(msgid: message.msgid, sender: message.sender, text: text))
         }
         let (passed, over) = context.now.wall.milliseconds.subtractingReportingOverflow(message.at.milliseconds)
         let age = Duration.milliseconds(over ? 0 : max(passed, 0))
@@ -271,11 +267,8 @@ extension Room {
 
     /// Read markers and receipts.
     func restoreReading(_ stored: StoredRoom, _ context: RoomsContext) {
-        let kept = stored.markers.sorted { $0.at < $1.at }.suffix(Self.maxMarkers)
-        for marker in kept where forgottenAuthors[marker.reader] == nil {
-            markers[marker.reader] = ReadMarker(at: marker.at, sequence: Int(clamping: marker.sequence))
-        }
-        for receipt in stored.receipts where forgottenAuthors[receipt.author] == nil {
+        markers.restore(stored.markers.filter { life.replacement(of: $0.reader) == nil })
+        for receipt in stored.receipts where life.replacement(of: receipt.author) == nil {
             toldReceipts.enter(
                 author: receipt.author, reader: IdentityMap.remoteKey(receipt.reader, backend: settings.backend),
                 ToldReceipts.Told(

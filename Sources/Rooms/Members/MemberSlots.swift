@@ -2,7 +2,7 @@ import BridgeTypes
 
 /// The people of a room in an order that a long answer can walk while people come and go: a place once given stays, so
 /// whoever is there from beginning to end is listed exactly once, and who left is not listed after their PART.
-package struct MemberSlots {
+package final class MemberSlots {
     private var slots: [PersonID] = []
     private var places: [PersonID: Int32] = [:]
     private var free: [Int] = []
@@ -11,7 +11,7 @@ package struct MemberSlots {
 
     package func contains(_ person: PersonID) -> Bool { places[person] != nil }
 
-    package mutating func insert(_ person: PersonID) {
+    package func insert(_ person: PersonID) {
         guard places[person] == nil else { return }
         if let slot = free.popLast() {
             slots[slot] = person
@@ -22,7 +22,7 @@ package struct MemberSlots {
         }
     }
 
-    package mutating func remove(_ person: PersonID) {
+    package func remove(_ person: PersonID) {
         guard let slot = places.removeValue(forKey: person).map({ Int($0) }) else { return }
         slots[slot] = .nobody
         free.append(slot)

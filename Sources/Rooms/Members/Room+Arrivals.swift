@@ -21,7 +21,7 @@ import WireBytes
 // | here           | the link is gone for long              | a QUIT, or a PART where they are seen in another room    |
 
 /// People of a room whose coming or going the IRC users are still to be told, and how many may be told at a time.
-struct Crowds {
+final class Crowds {
     /// People told of by themselves, in one go and each second. More than come and go by their own will, less than anybody
     /// minds reading.
     static let singlesBurst = 50.0
@@ -53,28 +53,30 @@ struct Crowds {
     private var kinds: [PersonID: Kind] = [:]
     private var singles = TokenBucket(rate: singlesPerSecond, burst: singlesBurst)
     /// When the link came up last; those who were seen since are certainly there.
-    var linkedAt: MonotonicInstant?
+    private(set) var linkedAt: MonotonicInstant?
+
+    func linkCameUp(at now: MonotonicInstant) { linkedAt = now }
 
     var isEmpty: Bool { kinds.isEmpty }
 
     func kind(of person: PersonID) -> Kind? { kinds[person] }
 
     /// Whether one more may be told of by themselves.
-    mutating func takeSingle(now: MonotonicInstant) -> Bool { kinds.isEmpty && singles.take(now: now) }
+    func takeSingle(now: MonotonicInstant) -> Bool { kinds.isEmpty && singles.take(now: now) }
 
-    mutating func append(_ person: PersonID, _ kind: Kind) {
+    func append(_ person: PersonID, _ kind: Kind) {
         if kinds.updateValue(kind, forKey: person) == nil { queue.append(person) }
     }
 
     /// The person waits no longer.
-    mutating func remove(_ person: PersonID) -> Kind? {
+    func remove(_ person: PersonID) -> Kind? {
         guard let kind = kinds.removeValue(forKey: person) else { return nil }
         if kinds.isEmpty { clear() }
         return kind
     }
 
     /// The next portion, all of one kind.
-    mutating func takePortion(clients: Int) -> (kind: Kind, people: [PersonID])? {
+    func takePortion(clients: Int) -> (kind: Kind, people: [PersonID])? {
         let most = max(Self.minPortion, min(Self.maxPortion, Self.maxDeliveries / max(1, clients)))
         var kind: Kind?
         var people: [PersonID] = []
@@ -94,7 +96,7 @@ struct Crowds {
         return kind.map { ($0, people) }
     }
 
-    private mutating func clear() {
+    private func clear() {
         queue = []
         head = 0
     }
@@ -131,7 +133,7 @@ extension Room {
         context.note(
             .info, "people-lost", "the link is down for long; its members are marked as absent",
             ["room": settings.name, "people": String(remotes.count)])
-        for person in remotes.keys.sorted(by: { $0.rawValue < $1.rawValue }) { vanish(person, .split, context) }
+        for person in remotes.people { vanish(person, .split, context) }
     }
 
     /// Somebody goes, like many others.
@@ -139,7 +141,7 @@ extension Room {
         if kind == .idle, crowds.takeSingle(now: context.now.monotonic) {
             return remoteLeft(person, reason: "idle", context)
         }
-        guard remotes.removeValue(forKey: person) != nil else { return }
+        guard remotes.remove(person) else { return }
         context.timers.cancel(.typingIn(person, id))
         receiptNotices.forget(reader: person)
         if crowds.remove(person) == .arrival {

@@ -16,11 +16,13 @@ extension Room {
     /// The room's account on the backend is known: what comes under its id or name is its own.
     package func accountIdentified(_ person: ChatPerson, _ context: RoomsContext) {
         guard settings.identity == .single else { return }
-        accountGuess = nil
-        knownAccount = ChatPerson(id: person.id ?? knownAccount.id, name: person.name ?? knownAccount.name)
-        accountPerson = ChatPerson(id: person.id ?? accountPerson.id, name: person.name ?? accountPerson.name)
+        account.identified(as: person)
+        spreadAccount(person, context)
+    }
+
+    private func spreadAccount(_ person: ChatPerson, _ context: RoomsContext) {
         lane.isAlso(person)
-        for own in ownLinks.values { barIfShared(own, context) }
+        for own in own.values { barIfShared(own, context) }
     }
 
     /// Whether a message of `sender` can be the account's: it is, or nobody has told us under which id or name the account
@@ -28,8 +30,17 @@ extension Room {
     func mayBeAccount(_ sender: ChatPerson) -> Bool {
         guard settings.identity == .single else { return false }
         if lane.dialectContext.isSelf(sender) { return true }
-        if sender.id != nil { return knownAccount.id == nil }
-        return knownAccount.name == nil && (sender.name != nil || knownAccount.id == nil)
+        return account.mayBe(sender)
+    }
+
+    /// The account may have become known since the frame was read.
+    func markedAsOurs(_ message: ChatMessage) -> ChatMessage {
+        guard settings.identity == .single, !message.isSelf, lane.dialectContext.isSelf(message.sender) else {
+            return message
+        }
+        var message = message
+        message.isSelf = true
+        return message
     }
 
     /// A message of ours came back: whoever it came from is the account.
@@ -39,11 +50,12 @@ extension Room {
         // Where the wire has a place for the name, that is the IRC user's.
         let person = ChatPerson(id: sender.id, name: sendsSenderName ? nil : sender.name)
         guard person.id != nil || person.name != nil else { return }
-        let before = accountPerson
-        accountIdentified(person, context)
         if traits.messageIDOrigin == .server, message.ref == nil {
-            accountGuess = AccountGuess(person: person, before: before)
+            account.guessed(person)
+        } else {
+            account.identified(as: person)
         }
+        spreadAccount(person, context)
         context.note(
             .info, "account-learned", "the backend sent a message of ours back; its sender is our account",
             ["room": settings.name])
@@ -52,12 +64,8 @@ extension Room {
     /// A message does not come back. Where the account was learned from a text alone, somebody may have repeated that
     /// text before the backend did; then it is learned anew.
     func doubtAccount(_ context: RoomsContext) {
-        guard let guess = accountGuess else { return }
-        accountGuess = nil
-        accountPerson = guess.before
-        if guess.person.id != nil { knownAccount.id = nil }
-        if guess.person.name != nil { knownAccount.name = nil }
-        lane.isNoLonger(guess.person)
+        guard let guess = account.takeGuess() else { return }
+        lane.isNoLonger(guess)
         context.note(
             .info, "account-doubted", "no message of ours comes back from what was taken for our account",
             ["room": settings.name])
@@ -130,7 +138,7 @@ extension Room {
     func accountTypingTold(
         within interval: Duration, by member: LocalMember, _ context: RoomsContext
     ) -> MonotonicInstant? {
-        guard ownLink(of: member, context) == nil, settings.identity == .single, let told = accountTypingToldAt,
+        guard ownLink(of: member, context) == nil, settings.identity == .single, let told = account.typingToldAt,
             context.now.monotonic - told < interval
         else { return nil }
         return told
@@ -174,6 +182,6 @@ extension Room {
     }
 
     private func isSpeaker(_ puppet: ChatID, over lane: SendLane) -> Bool {
-        (ownLinks.values.first { $0.puppet == puppet } ?? self.lane) === lane
+        (own.values.first { $0.puppet == puppet } ?? self.lane) === lane
     }
 }

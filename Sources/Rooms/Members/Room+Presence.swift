@@ -12,7 +12,7 @@ import WireBytes
 // is told anew.
 
 /// What the backend knows of our people, and whom it must hear about.
-struct PresenceReport {
+final class PresenceReport {
     /// What a wire can say.
     struct Words {
         var join = false
@@ -48,11 +48,20 @@ struct PresenceReport {
 
     var isPending: Bool { head < queue.count }
 
-    mutating func note(_ puppet: ChatID) {
+    /// Without a link the backend knows nobody.
+    func reset() {
+        hasBegun = false
+        told = [:]
+        queue = []
+        head = 0
+        queued = []
+    }
+
+    func note(_ puppet: ChatID) {
         if queued.insert(puppet).inserted { queue.append(puppet) }
     }
 
-    mutating func next() -> ChatID? {
+    func next() -> ChatID? {
         guard isPending else { return nil }
         let puppet = queue[head]
         head += 1
@@ -86,7 +95,7 @@ extension Room {
         if !presenceReport.hasBegun {
             // The link is new: the backend knows nobody.
             presenceReport.hasBegun = true
-            for member in puppets.values.sorted(by: { $0.person.rawValue < $1.person.rawValue }) {
+            for member in locals.speakers.sorted(by: { $0.person.rawValue < $1.person.rawValue }) {
                 presenceReport.note(member.puppet)
             }
         }
@@ -100,7 +109,7 @@ extension Room {
     /// When the next word of it may be said; nil when there is none. Without a link all that was said is forgotten.
     func nextPresenceGrant(_ context: RoomsContext) -> MonotonicInstant? {
         guard link.isUp else {
-            if presenceReport.hasBegun { presenceReport = PresenceReport() }
+            if presenceReport.hasBegun { presenceReport.reset() }
             return nil
         }
         return isLive && presenceReport.isPending ? lane.nextGrant(context) : nil
@@ -110,7 +119,7 @@ extension Room {
     private func nextPresence(_ context: RoomsContext) -> ChatCommand? {
         guard let puppet = presenceReport.next() else { return nil }
         let told = presenceReport.told[puppet]
-        guard let personID = puppets[puppet]?.person, let person = context.identities[personID] else {
+        guard let personID = locals[puppet: puppet]?.person, let person = context.identities[personID] else {
             guard let gone = presenceReport.told.removeValue(forKey: puppet) else { return nil }
             if presenceWords.leave { return .leave(membership(gone.person, context)) }
             return presenceWords.presence ? presence(gone.person, .offline) : nil
@@ -150,7 +159,7 @@ extension Room {
     /// no news.
     func presenceReceived(_ presence: ChatPresence, _ context: RoomsContext) {
         // Ours are told about by themselves.
-        guard !lane.dialectContext.isSelf(presence.user), ownLink(speaking: presence.user) == nil,
+        guard !lane.dialectContext.isSelf(presence.user), own.speaking(presence.user) == nil,
             let personID = present(presence.user, mayWait: true, context),
             let person = context.identities[personID]
         else { return }

@@ -11,7 +11,7 @@ import WireBytes
 // standing for the older ones. Up: a read marker that moves becomes read receipts for the messages it passed.
 
 /// What each author was told of each reader.
-package struct ReceiptNotices {
+package final class ReceiptNotices {
     /// Coalescing: at most one line a reader and author in this time.
     package static let interval: Duration = .seconds(2)
     /// Author and reader pairs remembered; past it the table starts anew (a receipt may then be told twice).
@@ -51,11 +51,14 @@ package struct ReceiptNotices {
     /// Enters a receipt. True when something is to be told.
     ///
     /// - Parameter before: what the author was told of the reader earlier; asked when the pair is new.
-    mutating func record(
+    func record(
         _ key: Key, state: ChatReceipt.State, mark: Mark, before: @autoclosure () -> Told? = nil
     ) -> Bool {
         if states.count >= Self.capacity, states[key] == nil {
-            self = ReceiptNotices()
+            states = [:]
+            readersOf = [:]
+            authorsOf = [:]
+            pending = []
         }
         var entry = states[key] ?? before().map { State(read: $0.read, delivered: $0.delivered) } ?? State()
         switch state {
@@ -80,7 +83,7 @@ package struct ReceiptNotices {
     }
 
     /// What may be told to `key` now; nil while the pause after the last line lasts.
-    mutating func takeDue(_ key: Key, now: MonotonicInstant) -> (delivered: Mark?, read: Mark?)? {
+    func takeDue(_ key: Key, now: MonotonicInstant) -> (delivered: Mark?, read: Mark?)? {
         guard var entry = states[key], entry.pendingRead != nil || entry.pendingDelivered != nil else { return nil }
         if let told = entry.toldAt, now - told < Self.interval { return nil }
         let due = (entry.pendingDelivered, entry.pendingRead)
@@ -120,15 +123,15 @@ package struct ReceiptNotices {
     /// Pairs remembered.
     package var count: Int { states.count }
 
-    package mutating func forget(author: ClientID) {
+    package func forget(author: ClientID) {
         for reader in readersOf[author] ?? [] { remove(Key(author: author, reader: reader)) }
     }
 
-    package mutating func forget(reader: PersonID) {
+    package func forget(reader: PersonID) {
         for author in authorsOf[reader] ?? [] { remove(Key(author: author, reader: reader)) }
     }
 
-    private mutating func remove(_ key: Key) {
+    private func remove(_ key: Key) {
         states[key] = nil
         pending.remove(key)
         readersOf[key.author]?.remove(key.reader)
@@ -140,7 +143,7 @@ package struct ReceiptNotices {
 
 /// What authors were told of readers, by who they are and not by their connections, so that nothing is told twice after a
 /// restart.
-package struct ToldReceipts {
+package final class ToldReceipts {
     package typealias Told = ReceiptNotices.Told
 
     private var authors: [ChatID: [Person.RemoteKey: Told]] = [:]
@@ -150,17 +153,17 @@ package struct ToldReceipts {
 
     package func readers(of author: ChatID) -> [Person.RemoteKey: Told] { authors[author] ?? [:] }
 
-    package mutating func forget(author: ChatID) { count -= authors.removeValue(forKey: author)?.count ?? 0 }
+    package func forget(author: ChatID) { count -= authors.removeValue(forKey: author)?.count ?? 0 }
 
     /// - Returns: what is known now; nil when that is no more than before.
     @discardableResult
-    package mutating func enter(author: ChatID, reader: Person.RemoteKey, _ told: Told) -> Told? {
+    package func enter(author: ChatID, reader: Person.RemoteKey, _ told: Told) -> Told? {
         let known = authors[author]?[reader]
         let risen = Told(
             delivered: max(told.delivered, known?.delivered ?? -1), read: max(told.read, known?.read ?? -1))
         guard risen != known else { return nil }
         if known == nil {
-            if count >= ReceiptNotices.capacity { self = ToldReceipts() }
+            if count >= ReceiptNotices.capacity { (authors, count) = ([:], 0) }
             count += 1
         }
         authors[author, default: [:]][reader] = risen
@@ -168,19 +171,9 @@ package struct ToldReceipts {
     }
 }
 
-/// Up to where somebody has read.
-package struct ReadMarker {
-    package var at: ChatTimestamp
-    /// The newest message that it passed, by its place in the order of the room. Some wires count whole seconds: what is
-    /// said next may bear the same time.
-    package var sequence: Int
-}
-
 extension Room {
     /// One read receipt a message where the wire wants that; more than this many unread ones are not worth telling.
     static let maxReceiptsPerMarker = 50
-    /// Markers of people who are not here now, kept for their return.
-    static let maxMarkers = 10_000
 
     // MARK: - Down
 
@@ -201,7 +194,7 @@ extension Room {
     private func tellAuthor(
         of entry: RecentMessages.Entry, reader: PersonID, state: ChatReceipt.State, _ context: RoomsContext
     ) {
-        guard let puppet = entry.puppet, let author = puppets[puppet]?.person, author != reader else { return }
+        guard let puppet = entry.puppet, let author = locals[puppet: puppet]?.person, author != reader else { return }
         let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
         // As it was before this: what the first of the author's clients is told is news to the others too.
         let before =
@@ -273,7 +266,7 @@ extension Room {
         }
         for (reader, told) in toldReceipts.readers(of: member.puppet) {
             let person =
-                context.identities.known(reader) ?? reader.id.flatMap { puppets[$0]?.person }
+                context.identities.known(reader) ?? reader.id.flatMap { locals[puppet: $0]?.person }
             if let nick = person.flatMap({ context.identities[$0]?.nick }) ?? reader.name { enter(nick, told) }
         }
         return known.map { (name: $0.key, told: $0.value) }.sorted { $0.name < $1.name }
@@ -290,7 +283,7 @@ extension Room {
 
     /// The account chose anew what of its reading is told.
     package func setReceipts(_ policy: ReceiptPolicy?, of client: ClientID) {
-        locals[client]?.receipts = policy ?? settings.receipts
+        locals[client]?.chose(policy ?? settings.receipts)
     }
 
     /// The client read up to `at`. Markers only move forward and never into the future; but where a line bears that time,
@@ -305,12 +298,9 @@ extension Room {
         let line = at >= end ? recent.lastSequence : recent.lastSequence(at: at)
         if let old, upTo < old.at, line.map({ $0 <= old.sequence }) ?? true { return false }
         let target = old.map { max($0.at, upTo) } ?? upTo
-        if markers.count >= Self.maxMarkers, old == nil {
-            markers = markers.filter { puppets[$0.key] != nil }
-        }
         let passed = recent.passed(from: old, joinedAfter: member.joinedAfter, upTo: upTo, through: line)
         let newest = passed.reduce(old?.sequence ?? member.joinedAfter) { max($0, $1.sequence) }
-        markers[member.puppet] = ReadMarker(at: target, sequence: newest)
+        markers.set(ReadMarker(at: target, sequence: newest), of: member.puppet) { locals[puppet: $0] != nil }
         if old.map({ target != $0.at || newest != $0.sequence }) ?? true {
             context.keep(
                 .marker(storedKey, StoredMarker(reader: member.puppet, at: target, sequence: Int64(newest))))

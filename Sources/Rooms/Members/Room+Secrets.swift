@@ -9,22 +9,28 @@ import Upstream
 // what is taken out tells those who guess that they guessed right.
 
 /// A room's secrets, found anew when any bridge-wide have changed.
-struct RoomSecrets {
-    var version = 0
-    var finder = SecretFinder([])
+final class RoomSecrets {
+    private var version = 0
+    private var finder = SecretFinder([])
+
+    func finder(version: Int, _ known: () -> [String]) -> SecretFinder {
+        if version != self.version {
+            self.version = version
+            finder = SecretFinder(known())
+        }
+        return finder
+    }
 }
 
 extension Room {
     /// Finds what this room's links, and the accounts behind them, show to the backend, and did before.
     func secretFinder(_ context: RoomsContext) -> SecretFinder {
-        guard secrets.version != context.upstream.secretsVersion else { return secrets.finder }
-        var known = link.tokens + context.upstream.tokens(of: settings.backend)
-        for own in ownLinks.values {
-            known += own.link.tokens
-            if let backend = own.login.backend { known += context.upstream.tokens(of: backend) }
+        secrets.finder(version: context.upstream.secretsVersion) {
+            own.values.reduce(into: link.tokens + context.upstream.tokens(of: settings.backend)) { known, own in
+                known += own.link.tokens
+                if let backend = own.login.backend { known += context.upstream.tokens(of: backend) }
+            }
         }
-        secrets = RoomSecrets(version: context.upstream.secretsVersion, finder: SecretFinder(known))
-        return secrets.finder
     }
 
     /// `message` as it can be told, with `***` where it repeats a secret, and without links that hold one.

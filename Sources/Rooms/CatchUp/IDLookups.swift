@@ -1,0 +1,32 @@
+import ChatModel
+import WireBytes
+
+/// Requests for the backend's ids of messages of ours, which a history answers.
+final class IDLookups {
+    /// Open requests, at most.
+    private static let capacity = 100
+    /// Pause between lookups that people upstream cause.
+    private static let pause: Duration = .seconds(2)
+
+    typealias Request = (msgid: String, found: (ChatID?) -> Void)
+
+    private var requests: [Request] = []
+    private var notBefore = MonotonicInstant(nanoseconds: .min)
+
+    var isEmpty: Bool { requests.isEmpty }
+    var isFull: Bool { requests.count >= Self.capacity }
+
+    func append(_ msgid: String, _ found: @escaping (ChatID?) -> Void) { requests.append((msgid, found)) }
+
+    func takeAll() -> [Request] {
+        defer { requests = [] }
+        return requests
+    }
+
+    /// Whether a person upstream may cause a lookup now.
+    func takeTurn(at now: MonotonicInstant) -> Bool {
+        guard !isFull, !isEmpty || now >= notBefore else { return false }
+        notBefore = now + Self.pause
+        return true
+    }
+}

@@ -1,0 +1,107 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import WireBytes
+
+/// The accounts that speak in a room over links of their own, and what earlier links of theirs left.
+package final class OwnLinks {
+    /// What the backend names a person by.
+    private enum Key: Hashable {
+        case id(ChatID)
+        /// As bytes: names that differ in one are two people there.
+        case name([UInt8])
+    }
+
+    /// A message of an account from before the start, whose id upstream is not known.
+    struct SentBefore {
+        var msgid: String
+        var sender: ChatPerson
+        var text: String
+    }
+
+    private let traits: DialectTraits
+    private var byAccount: [String: OwnLink] = [:]
+    /// As whom the backend shows them.
+    private var people: [Key: String] = [:]
+    /// Ids that their links gave to messages.
+    let messageIDs = OwnMessageIDs()
+    private var sentBefore: [SentBefore] = []
+    /// What waits for links that are not open, by account.
+    private var resting: [String: Outbox] = [:]
+
+    init(_ traits: DialectTraits) { self.traits = traits }
+
+    package var isEmpty: Bool { byAccount.isEmpty }
+    package var values: some Collection<OwnLink> { byAccount.values }
+    package subscript(account: String) -> OwnLink? { byAccount[account] }
+
+    /// In a fixed order.
+    var sorted: [OwnLink] { byAccount.values.sorted { $0.account < $1.account } }
+
+    /// The own link of the person that the backend names.
+    func speaking(_ sender: ChatPerson) -> OwnLink? {
+        guard !byAccount.isEmpty else { return nil }
+        if let id = sender.id { return people[.id(id)].flatMap { byAccount[$0] } }
+        return sender.name.flatMap { people[.name(Array($0.utf8))] }.flatMap { byAccount[$0] }
+    }
+
+    func insert(_ own: OwnLink) { byAccount[own.account] = own }
+
+    /// The link is closed for good.
+    func remove(_ own: OwnLink) {
+        byAccount[own.account] = nil
+        if !own.outbox.failures.isEmpty { resting[own.account] = own.outbox }
+        disclaim(own)
+    }
+
+    /// Enters under which ids and names the backend shows the account.
+    func claim(_ own: OwnLink) {
+        for id in own.dialectContext.selfIDs { people[.id(id)] = own.account }
+        for name in own.dialectContext.selfNames { people[.name(Array(name.utf8))] = own.account }
+    }
+
+    func disclaim(_ own: OwnLink) { people = people.filter { $0.value != own.account } }
+
+    // MARK: - From before the start
+
+    func sentBefore(_ message: SentBefore) { sentBefore.append(message) }
+
+    var hasSentBefore: Bool { !sentBefore.isEmpty }
+
+    /// The newest of those from before the start that a message of a history is.
+    func takeSentBefore(_ message: ChatMessage) -> String? {
+        sentBefore.lastIndex { sent in
+            sent.text == message.text
+                && (sent.sender.id == message.sender.id
+                    || TextBytes.areSame(sent.sender.name, message.sender.name))
+        }.map { sentBefore.remove(at: $0).msgid }
+    }
+
+    // MARK: - Waiting for a link
+
+    var hasResting: Bool { !resting.isEmpty }
+
+    /// Accounts with messages to send and no link.
+    var waitingAccounts: [String] {
+        resting.keys.sorted().filter { resting[$0]?.isEmpty == false && byAccount[$0] == nil }
+    }
+
+    func restore(_ left: [StoredOutboxEntry], of account: String, _ settings: RoomSettings, _ now: Now) {
+        resting[account, default: Outbox(traits)].restore(left, settings, now)
+    }
+
+    /// A message that waits for a link has arrived already.
+    func confirmResting(_ id: ChatID) -> OutboxEntry? {
+        for account in resting.keys.sorted() {
+            if let entry = resting[account]?.confirm(id: id, sender: nil) { return entry }
+        }
+        return nil
+    }
+
+    func takeResting(of account: String) -> Outbox? { resting.removeValue(forKey: account) }
+
+    /// - Returns: failures that nobody is to be told of any more.
+    func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
+        resting.keys.sorted().flatMap { resting[$0]?.disown(author, as: nobody) ?? [] }
+    }
+}

@@ -1,0 +1,15 @@
+import ChatModel
+import WireBytes
+
+/// The messages from before a room's beginning, while somebody reads them.
+final class HeldOlderHistory {
+    private(set) var current: OlderHistory?
+
+    func begin(border: Int64?, beginning: [StoredMessage], now: MonotonicInstant) -> OlderHistory {
+        let older = OlderHistory(border: border, beginning: beginning, now: now)
+        current = older
+        return older
+    }
+
+    func drop() { current = nil }
+}

@@ -1,0 +1,86 @@
+import BridgeTypes
+import ChatModel
+import WireBytes
+
+/// The people upstream who are in a room, and the names of those whose frames give an id alone.
+final class UpstreamMembers {
+    /// Names from histories, at most.
+    private static let maxNames = 2000
+    /// IRC clients hear of a person's typing at most this often.
+    private static let typingNoticeInterval: Duration = .seconds(3)
+
+    private struct Member {
+        var lastSeen: MonotonicInstant
+        /// IRC was told that they type, and not yet that they stopped.
+        var isTypingShown = false
+        /// When IRC was last told that they type.
+        var typingToldAt: MonotonicInstant?
+    }
+
+    private var members: [PersonID: Member] = [:]
+    /// The one nick for all beyond the room's limit, and when it was last used.
+    private(set) var overflow: (person: PersonID, lastSeen: MonotonicInstant)?
+    private var names: [ChatID: String] = [:]
+
+    var count: Int { members.count }
+    var isEmpty: Bool { members.isEmpty && overflow == nil }
+
+    /// In a fixed order.
+    var people: [PersonID] { members.keys.sorted { $0.rawValue < $1.rawValue } }
+
+    func contains(_ person: PersonID) -> Bool { members[person] != nil }
+
+    func lastSeen(_ person: PersonID) -> MonotonicInstant? { members[person]?.lastSeen }
+
+    /// They came, or did something.
+    func seen(_ person: PersonID, at now: MonotonicInstant) {
+        if members[person] == nil { members[person] = Member(lastSeen: now) } else { members[person]?.lastSeen = now }
+    }
+
+    /// - Returns: whether they were here.
+    func remove(_ person: PersonID) -> Bool { members.removeValue(forKey: person) != nil }
+
+    // MARK: - Beyond the limit
+
+    func overflowUsed(_ person: PersonID, at now: MonotonicInstant) { overflow = (person, now) }
+
+    func takeOverflow() -> PersonID? {
+        defer { overflow = nil }
+        return overflow?.person
+    }
+
+    // MARK: - Typing
+
+    func isTypingShown(_ person: PersonID) -> Bool { members[person]?.isTypingShown == true }
+
+    var typing: [PersonID] { people.filter(isTypingShown) }
+
+    /// They type. Returns whether IRC is to be told: also behind a message or a stop in between a flood of frames is no flood of
+    /// notices.
+    func types(_ person: PersonID, at now: MonotonicInstant) -> Bool {
+        if let told = members[person]?.typingToldAt, now - told < Self.typingNoticeInterval { return false }
+        members[person]?.typingToldAt = now
+        members[person]?.isTypingShown = true
+        return true
+    }
+
+    /// Returns whether IRC had been told that they type.
+    func stopsTyping(_ person: PersonID) -> Bool {
+        guard isTypingShown(person) else { return false }
+        members[person]?.isTypingShown = false
+        return true
+    }
+
+    // MARK: - Names
+
+    func learnName(of person: ChatPerson) {
+        guard let id = person.id, let name = person.name, names.count < Self.maxNames else { return }
+        names[id] = name
+    }
+
+    /// The person with the name that a history gave their id, where a frame has only the id.
+    func named(_ person: ChatPerson) -> ChatPerson {
+        guard person.name == nil, let id = person.id, let name = names[id] else { return person }
+        return ChatPerson(id: id, name: name)
+    }
+}
