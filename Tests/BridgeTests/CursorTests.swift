@@ -365,7 +365,7 @@ struct CursorTests {
         stage.harness.advance(by: .seconds(3))
         stage.leave(90)
         stage.say(numbers(0..<3))
-        stage.room.isLoading = true
+        stage.room.beginLoading()
         stage.enter(1, "alice@phone", caps: Self.caps)
         stage.enter(2, "alice@desk", caps: Self.caps)
         #expect(stage.cursor("alice", "desk") == nil)

@@ -253,7 +253,7 @@ final class HistoryStage {
             }
             if !queries.isEmpty { continue }
             // A question may wait for its turn.
-            guard case .due = room.older?.state else { return }
+            guard case .due = room.older.current?.state else { return }
             harness.advance(by: OlderHistory.pause)
         }
     }

@@ -65,7 +65,7 @@ struct LineTimeTests {
         Row("times that cannot be", [(.max, 1000), (.min, 1000), (1000, 1000)], [1000, .min, 1001]),
     ]
 
-    private static func say(_ said: Int64, now: Int64, _ recent: inout RecentMessages) -> Int64 {
+    private static func say(_ said: Int64, now: Int64, _ recent: RecentMessages) -> Int64 {
         let at = recent.lineTime(ChatTimestamp(milliseconds: said), now: ChatTimestamp(milliseconds: now))
         recent.append(
             msgid: "m\(recent.nextSequence)", upstreamID: nil, puppet: nil, nick: "n", text: "", at: at)
@@ -75,24 +75,24 @@ struct LineTimeTests {
     @Test("a line shows when it was said, and later than those before it", arguments: rows)
     func shown(row: Row) {
         let recent = RecentMessages()
-        #expect(row.lines.map { Self.say($0.said, now: $0.now, &recent) } == row.shown)
+        #expect(row.lines.map { Self.say($0.said, now: $0.now, recent) } == row.shown)
     }
 
     @Test("more lines of one moment than are remembered are in order, and those that come too late for it too")
     func many() {
         let recent = RecentMessages()
-        let live = (0..<5000).map { _ in Self.say(1000, now: 1000, &recent) }
+        let live = (0..<5000).map { _ in Self.say(1000, now: 1000, recent) }
         #expect(live == Array(1000..<6000))
         #expect(recent.end(wall: ChatTimestamp(milliseconds: 1000)).milliseconds == 5999)
-        #expect(Self.say(600_000, now: 600_000, &recent) == 600_000)
-        let late = (0..<1000).map { _ in Self.say(500_000, now: 600_001, &recent) }
+        #expect(Self.say(600_000, now: 600_000, recent) == 600_000)
+        let late = (0..<1000).map { _ in Self.say(500_000, now: 600_001, recent) }
         #expect(late == Array(500_000..<501_000))
     }
 
     @Test("a flood raises no line by more than a minute, and shows no time of a remembered line again")
     func flood() {
         let recent = RecentMessages()
-        let shown = (0..<60_500).map { _ in Self.say(1000, now: 1000, &recent) - 1000 }
+        let shown = (0..<60_500).map { _ in Self.say(1000, now: 1000, recent) - 1000 }
         #expect(shown == Array(0...60_000) + Array(0..<499))
     }
 
@@ -122,7 +122,7 @@ struct LineTimeTests {
     @Test("a time that must not be shown is not", arguments: [0, 1])
     func taken(lines: Int) {
         let recent = RecentMessages()
-        for _ in 0..<lines { _ = Self.say(1000, now: 1000, &recent) }
+        for _ in 0..<lines { _ = Self.say(1000, now: 1000, recent) }
         let taken = ChatTimestamp(milliseconds: 1000 + Int64(lines))
         let at = recent.lineTime(ChatTimestamp(milliseconds: 1000), now: taken, but: taken)
         #expect(at.milliseconds == taken.milliseconds + 1)
@@ -141,7 +141,7 @@ struct LineTimeTests {
             now += Int64.random(in: 0...300, using: &random)
             let exact = now + leads[Int.random(in: 0..<5, using: &random)]
             let said = Bool.random(using: &random) ? exact : exact / 1000 * 1000
-            let at = Self.say(said, now: now, &recent)
+            let at = Self.say(said, now: now, recent)
             #expect(at >= min(said, now))
             #expect(at - min(said, now) <= 60_000)
             shown.append(at)

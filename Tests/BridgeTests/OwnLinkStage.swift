@@ -82,7 +82,7 @@ final class OwnLinkStage {
     }
 
     var room: Room { harness.bridge.rooms[0] }
-    var own: OwnLink? { room.ownLinks["alice"] }
+    var own: OwnLink? { room.own["alice"] }
 
     static let caps = "message-tags echo-message standard-replies draft/message-redaction draft/read-marker"
 

@@ -1,11 +1,11 @@
 import WireBytes
 
 /// When the IRC users of a room are asked next how far they came.
-final class CursorRound {
+package final class CursorRound {
     /// The first unacknowledged line waits so long for others, so that a conversation costs one PING and not one a line.
-    private static let pause: Duration = .seconds(2)
+    package static let pause: Duration = .seconds(2)
     /// More lines than this are not worth getting twice.
-    private static let manyLines: Int64 = 200
+    package static let manyLines: Int64 = 200
 
     /// Everybody was asked about everything up to here.
     private var askedUpTo: Int64 = -1
