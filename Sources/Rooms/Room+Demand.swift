@@ -55,13 +55,6 @@ extension Room {
         return true
     }
 
-    /// The link is up, or nobody waits for it any longer.
-    package func opened(_ context: RoomsContext) {
-        guard life.opened() else { return }
-        context.timers.cancel(.opening(id))
-        frontEnd.roomOpened(id)
-    }
-
     /// Somebody entered.
     func occupied(_ context: RoomsContext) {
         guard settings.connect == .whileJoined else { return }
@@ -114,13 +107,5 @@ extension Room {
     package func stopForGood(_ context: RoomsContext) {
         life.left()
         handle(link.stop(context), context)
-    }
-
-    func linkStopped(_ context: RoomsContext) {
-        guard life.left() else { return }
-        report.takeOutage()
-        forgetPeople(context)
-        // Somebody came meanwhile; what they said goes up, even if they are gone again.
-        if isWanted { link.start(context) } else { frontEnd.roomFellSilent(id) }
     }
 }

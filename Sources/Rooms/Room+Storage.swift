@@ -42,12 +42,6 @@ extension Room {
         }
     }
 
-    /// A message of the store is of somebody whose name another has now.
-    func isOfEarlier(_ message: StoredMessage, _ context: RoomsContext) -> Bool {
-        guard message.author != nil, let account = message.account else { return false }
-        return context.identities.whenMade(account: account).map { message.at < $0 } ?? false
-    }
-
     /// A message that an earlier process accepted, whoever's it is now.
     func disowned(_ left: StoredOutboxEntry) -> StoredOutboxEntry {
         guard let nobody = life.replacement(of: left.author) else { return left }

@@ -130,11 +130,6 @@ extension Room {
 
     // MARK: - Messages
 
-    /// Ids made by senders can be reused by another sender; there the key is both.
-    func duplicateKey(_ id: ChatID, _ sender: ChatID?) -> DuplicateRing.Key {
-        DuplicateRing.Key(id: id, sender: traits.messageIDOrigin == .client ? sender : nil)
-    }
-
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) {
         let message = markedAsOurs(message)
         let isLateFrame =
@@ -235,12 +230,6 @@ extension Room {
         reportDelivery(of: message, context)
     }
 
-    /// The time a line shows: the sender's, unless it lies in the future by more than clocks differ.
-    func shownTime(_ at: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
-        guard let at else { return context.now.wall }
-        return at.milliseconds > context.now.wall.milliseconds + HistoryPage.credibleLead ? context.now.wall : at
-    }
-
     // MARK: - Typing
 
     private func typingReceived(_ typing: ChatTyping, _ context: RoomsContext) {
@@ -285,16 +274,20 @@ extension Room {
 
     // MARK: - Frames that were not understood
 
-    private func frameDropped(_ reason: DropReason, byteCount: Int, typeKey: String?, _ context: RoomsContext) {
-        let count = report.dropped(reason)
-        // The first ten tell what is wrong; after that every thousandth shows that it goes on.
-        guard count <= 10 || count % 1000 == 0 else { return }
-        context.note(
-            .warn, "frame-dropped", "a frame from the backend was not understood",
-            [
-                "room": settings.name, "reason": reason.rawValue, "length": String(byteCount),
-                "type": typeKey.map { String(link.told($0).prefix(40)) } ?? "",
-                "count": String(count),
-            ])
+    // MARK: - Nobody is there
+
+    /// The link is up, or nobody waits for it any longer.
+    package func opened(_ context: RoomsContext) {
+        guard life.opened() else { return }
+        context.timers.cancel(.opening(id))
+        frontEnd.roomOpened(id)
+    }
+
+    func linkStopped(_ context: RoomsContext) {
+        guard life.left() else { return }
+        report.takeOutage()
+        forgetPeople(context)
+        // Somebody came meanwhile; what they said goes up, even if they are gone again.
+        if isWanted { link.start(context) } else { frontEnd.roomFellSilent(id) }
     }
 }

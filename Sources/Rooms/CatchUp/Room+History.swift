@@ -110,23 +110,6 @@ extension Room {
         }
     }
 
-    /// Whether what names `room` is of this one. Some sockets carry several rooms.
-    ///
-    /// Where the backend tells its own name of the room, ours proves nothing before that.
-    func concernsUs(_ room: String?, _ context: RoomsContext) -> Bool {
-        guard let room, room != settings.upstreamRoom, room != lane.dialectContext.announcedRoom else { return true }
-        if traits.waitsForReady, lane.dialectContext.announcedRoom == nil { return true }
-        if report.notesOtherRoom() {
-            context.note(
-                .info, "other-room", "what the backend says of other rooms is not shown here",
-                [
-                    "room": settings.name, "upstream-room": settings.upstreamRoom,
-                    "other": link.told(room),
-                ])
-        }
-        return false
-    }
-
     private func tooMuchHeld(_ context: RoomsContext) {
         let isFetching = catchUp.state == .fetching
         context.note(
@@ -233,11 +216,6 @@ extension Room {
     private func call(_ query: HistoryQuery, isFirst: Bool, _ context: RoomsContext) -> Bool {
         if catchUp.beginCall(isFirst: isFirst, now: context.now.monotonic) { context.requestHistory(id, query) }
         return true
-    }
-
-    var clockTolerance: Int64 {
-        traits.messageIDOrigin == .server
-            ? CatchUp.serverClockTolerance : CatchUp.senderClockTolerance
     }
 
     // MARK: - Answers
@@ -550,13 +528,6 @@ extension Room {
         }
     }
 
-    /// A message of the backend was seen, over the room's link. Where senders tell the time, that of our own messages is ours
-    /// of some moment, and says nothing about theirs.
-    func saw(_ message: ChatMessage, _ context: RoomsContext) {
-        let isOurTime = message.isSelf && catchUp.sendersTellTime && catchUp.newest?.at != nil
-        catchUp.saw(id: message.id, at: isOurTime ? nil : message.at, wall: context.now.wall)
-    }
-
     /// False when it was known.
     private func rememberQuietly(_ message: ChatMessage) -> Bool {
         guard let id = message.id else { return !textDuplicates.isKnownFromHistory(message) }
@@ -618,9 +589,6 @@ extension Room {
 
     // MARK: - Names
 
-    /// The person with the name that a history gave their id, where a frame has only the id.
-    package func named(_ person: ChatPerson) -> ChatPerson { remotes.named(person) }
-
     // MARK: - Ids of what we sent
 
     /// Finds the backend's id of a message: at once where it is known; for one of ours whose id nobody told us, after
@@ -660,23 +628,6 @@ extension Room {
     /// Those who still wait are told that it was not found.
     private func answerIDWaiters() {
         for waiter in idLookups.takeAll() { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
-    }
-
-    /// The id of a message of ours, which IRC has seen without one: the backend has it.
-    ///
-    /// - Parameter lane: over which it went.
-    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ lane: SendLane, _ context: RoomsContext) {
-        learn(upstreamID, of: sent.msgid, context)
-        guard let id = sent.messageID else { return }
-        _ = lane.takeDelivered(id: id, context)
-    }
-
-    package func learn(_ upstreamID: ChatID?, of msgid: String, _ context: RoomsContext) {
-        guard let upstreamID else { return }
-        _ = duplicates.insert(duplicateKey(upstreamID, nil))
-        recent.learn(upstreamID, of: msgid)
-        archive.learn(upstreamID, of: msgid)
-        context.keep(.learn(storedKey, msgid: msgid, upstreamID: upstreamID))
     }
 
     /// Newest first: of two messages with one text, the later id belongs to the later.

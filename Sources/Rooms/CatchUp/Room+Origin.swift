@@ -1,7 +1,9 @@
 import BridgeTypes
 import ChatModel
 import Dialects
+import HTTPProtocol
 import Upstream
+import WireBytes
 
 // Is a message that the room's link brought one of ours, a repetition, or news? Asked here alone, and in this order: each
 // question takes out what it finds, so that a message is recognised once.
@@ -115,5 +117,12 @@ extension Room {
         if isHistory { return textDuplicates.isKnownFromHistory(message) }
         return textDuplicates.isKnownLive(
             message, connection: catchUp.connection, isSettling: catchUp.isSettling(context.now.monotonic))
+    }
+
+    /// The message waits for an own link that is not open, and has arrived already.
+    func takeResting(_ message: ChatMessage) -> OutboxEntry? {
+        guard own.hasResting else { return nil }
+        return message.ref.flatMap { own.confirmResting(ChatID($0)) }
+            ?? (traits.messageIDOrigin == .client ? message.id.flatMap(own.confirmResting) : nil)
     }
 }

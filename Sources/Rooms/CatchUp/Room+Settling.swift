@@ -225,18 +225,6 @@ extension Room {
         return true
     }
 
-    /// The backend has a message that IRC has seen, under an id that is known only now, or is still to be learned.
-    func learnShown(
-        _ entry: OutboxEntry, _ upstreamID: ChatID?, _ lane: SendLane, _ context: RoomsContext
-    ) {
-        guard traits.messageIDOrigin == .server else { return }
-        let msgid = shownID(of: entry, context)
-        _ = lane.sent.take(msgid: msgid)
-        if let upstreamID { return learn(upstreamID, of: msgid, context) }
-        // What an earlier process sent was known by its words alone: who learns its id would not know what goes with it.
-        lane.sent.append(SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
-    }
-
     // MARK: - What is missing
 
     /// A history was taken in: what it lacks of ours is looked for once more, and then sent again.

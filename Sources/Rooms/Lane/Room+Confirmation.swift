@@ -2,6 +2,8 @@ import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
+import Identities
+import Media
 import Upstream
 import WireBytes
 
@@ -134,5 +136,17 @@ extension Room {
     /// Some wires put the kind of request in front.
     package static func bare(_ ref: String) -> String {
         ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
+    }
+
+    // MARK: - Time
+
+    package func outboxTimerFired(_ lane: SendLane, _ context: RoomsContext) {
+        tell(lane.expire(context), lane, context)
+        tellWaiting(lane.takeWaiting(context), isUp: lane.link.isUp, context)
+        if lane.takeDoubtful(context) {
+            if lane === self.lane, lane.delivery.confirmation != .none { doubtAccount(context) }
+            if !lane.doubt(context) { lookForDoubtful(lane, context) }
+        }
+        pump(lane, context)
     }
 }

@@ -81,13 +81,6 @@ extension Room {
         }
     }
 
-    /// The message waits for an own link that is not open, and has arrived already.
-    func takeResting(_ message: ChatMessage) -> OutboxEntry? {
-        guard own.hasResting else { return nil }
-        return message.ref.flatMap { own.confirmResting(ChatID($0)) }
-            ?? (traits.messageIDOrigin == .client ? message.id.flatMap(own.confirmResting) : nil)
-    }
-
     /// The account had a link of its own, by an earlier configuration: what waits for it cannot go.
     func giveUpResting(of account: String, _ context: RoomsContext) {
         guard let box = own.takeResting(of: account) else { return }

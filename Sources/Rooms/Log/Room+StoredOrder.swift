@@ -281,4 +281,10 @@ extension Room {
     package func goOnWithoutThePast(_ context: RoomsContext) {
         recent.goOn(from: Int(clamping: context.now.wall.milliseconds))
     }
+
+    /// A message of the store is of somebody whose name another has now.
+    func isOfEarlier(_ message: StoredMessage, _ context: RoomsContext) -> Bool {
+        guard message.author != nil, let account = message.account else { return false }
+        return context.identities.whenMade(account: account).map { message.at < $0 } ?? false
+    }
 }

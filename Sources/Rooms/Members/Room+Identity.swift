@@ -1,6 +1,7 @@
 import BridgeTypes
 import ChatModel
 import Dialects
+import HTTPProtocol
 import Identities
 import Upstream
 import WireBytes
@@ -144,44 +145,43 @@ extension Room {
         return told
     }
 
-    /// Tells the backend that a message has reached somebody here, where the wire wants to know that.
-    func reportDelivery(of message: ChatMessage, _ context: RoomsContext) {
-        guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
-            // Over the room's link nobody speaks who has one of their own.
-            let member = locals.values.filter({ ownLink(of: $0, context) == nil })
-                .min(by: { $0.client.rawValue < $1.client.rawValue }),
-            let person = context.identities[member.person]
-        else { return }
-        lane.addReceipts([(upstreamPerson(person, member.puppet), id, .delivered)])
-        pump(lane, context)
-    }
+    // MARK: - Accounts with links of their own
 
-    /// Tells the backend what an IRC user has read, oldest first, in the way that the wire knows.
-    func reportReading(
-        _ entries: [RecentMessages.Entry], reader: ChatPerson, over lane: SendLane, _ context: RoomsContext
-    ) {
-        guard lane.canSpeak || traits.readReport == .call else { return }
-        var unread = entries
-        if lane !== self.lane || settings.identity == .single {
-            // The account has read what any of its users has; its own messages need no reading.
-            unread = unread.filter { entry in
-                entry.sequence > lane.readSequence && !(entry.puppet.map { isSpeaker($0, over: lane) } ?? false)
-            }
-            lane.read(upTo: entries.last?.sequence ?? -1)
-        }
-        switch traits.readReport {
-        case .none: break
-        case .eachMessage:
-            lane.addReceipts(unread.compactMap { entry in entry.upstreamID.map { (reader, $0, .read) } })
-        case .upTo:
-            guard let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
-            lane.setReceipt(reader, upTo: newest)
-        case .call:
-            if !unread.isEmpty { lane.callMarkRead(context) }
+    /// Enters under which ids and names the backend shows the account. Whoever was shown under these is the IRC user now.
+    func claim(_ own: OwnLink, _ context: RoomsContext) {
+        guard !barIfShared(own, context) else { return }
+        self.own.claim(own)
+        guard own.emptySince == nil else { return }
+        let people =
+            own.dialectContext.selfIDs.map { ChatPerson(id: $0) }
+            + own.dialectContext.selfNames.map { ChatPerson(name: $0) }
+        for person in people {
+            let key = IdentityMap.remoteKey(person, backend: settings.backend)
+            if let stranger = context.identities.known(key) { remoteLeft(stranger, reason: nil, context) }
         }
     }
 
-    private func isSpeaker(_ puppet: ChatID, over lane: SendLane) -> Bool {
-        (own.values.first { $0.puppet == puppet } ?? self.lane) === lane
+    /// Whether the backend sees the account as the one of the room's own link; nothing of it goes out then.
+    @discardableResult
+    func barIfShared(_ own: OwnLink, _ context: RoomsContext) -> Bool {
+        guard settings.identity == .single, !own.isBarred else { return own.isBarred }
+        let isRoomsIDKnown =
+            accountPerson.id != context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
+        // Two people may have one name where there are ids.
+        let isSameName = !own.dialectContext.selfNames.isDisjoint(with: lane.dialectContext.selfNames)
+        let isShared =
+            !own.dialectContext.selfIDs.isDisjoint(with: lane.dialectContext.selfIDs)
+            || isSameName && !(own.isIDKnown && isRoomsIDKnown)
+        guard isShared else { return false }
+        own.bar()
+        self.own.disclaim(own)
+        context.note(
+            .error, "own-login-barred", "an account's own login is the account that the room itself uses",
+            ["room": settings.name, "account": own.account])
+        tell(
+            own,
+            "Your own login at \(settings.url.host) is the one that the bridge itself uses in this room, so it "
+                + "cannot be yours. What you write here is not sent; have the operator give you another.", context)
+        return true
     }
 }

@@ -11,69 +11,6 @@ import WireBytes
 // waits in a queue. So somebody who comes and goes while the budget is spent costs nothing, and after an outage everybody
 // is told anew.
 
-/// What the backend knows of our people, and whom it must hear about.
-final class PresenceReport {
-    /// What a wire can say.
-    struct Words {
-        var join = false
-        var leave = false
-        var presence = false
-
-        var isEmpty: Bool { !join && !leave && !presence }
-
-        init(_ dialect: any Dialect, context: DialectContext) {
-            let user = ChatPerson(id: ChatID("1"), name: "n")
-            let at = ChatTimestamp(milliseconds: 1)
-            func canSay(_ command: ChatCommand) -> Bool {
-                if case .unsupported = dialect.encode(command, context: context) { return false }
-                return true
-            }
-            join = canSay(.join(ChatMembership(user: user, room: context.room, at: at)))
-            leave = canSay(.leave(ChatMembership(user: user, room: context.room, at: at)))
-            presence = canSay(.presence(ChatPresence(user: user, state: .away, room: context.room)))
-        }
-    }
-
-    struct Told {
-        var person: ChatPerson
-        var isAway: Bool
-    }
-
-    /// Everybody who was here when the link came up was entered.
-    var hasBegun = false
-    var told: [ChatID: Told] = [:]
-    private var queue: [ChatID] = []
-    private var head = 0
-    private var queued: Set<ChatID> = []
-
-    var isPending: Bool { head < queue.count }
-
-    /// Without a link the backend knows nobody.
-    func reset() {
-        hasBegun = false
-        told = [:]
-        queue = []
-        head = 0
-        queued = []
-    }
-
-    func note(_ puppet: ChatID) {
-        if queued.insert(puppet).inserted { queue.append(puppet) }
-    }
-
-    func next() -> ChatID? {
-        guard isPending else { return nil }
-        let puppet = queue[head]
-        head += 1
-        if head == queue.count {
-            queue = []
-            head = 0
-        }
-        queued.remove(puppet)
-        return puppet
-    }
-}
-
 extension Room {
     // MARK: - Up
 
@@ -93,11 +30,8 @@ extension Room {
     func sayPresence(_ context: RoomsContext) {
         guard settings.identity == .puppet, isLive, !presenceWords.isEmpty else { return }
         if !presenceReport.hasBegun {
-            // The link is new: the backend knows nobody.
-            presenceReport.hasBegun = true
-            for member in locals.speakers.sorted(by: { $0.person.rawValue < $1.person.rawValue }) {
-                presenceReport.note(member.puppet)
-            }
+            presenceReport.begin(
+                locals.speakers.sorted { $0.person.rawValue < $1.person.rawValue }.map(\.puppet))
         }
         while link.isUp, presenceReport.isPending, lane.nextGrant(context) <= context.now.monotonic {
             guard let command = nextPresence(context) else { continue }
@@ -118,9 +52,10 @@ extension Room {
     /// The next difference between who is here and what the backend was told; nil when the one looked at was none.
     private func nextPresence(_ context: RoomsContext) -> ChatCommand? {
         guard let puppet = presenceReport.next() else { return nil }
-        let told = presenceReport.told[puppet]
+        let told = presenceReport[puppet]
         guard let personID = locals[puppet: puppet]?.person, let person = context.identities[personID] else {
-            guard let gone = presenceReport.told.removeValue(forKey: puppet) else { return nil }
+            guard let gone = told else { return nil }
+            presenceReport.tells(puppet, nil)
             if presenceWords.leave { return .leave(membership(gone.person, context)) }
             return presenceWords.presence ? presence(gone.person, .offline) : nil
         }
@@ -129,19 +64,17 @@ extension Room {
         // The backend sees them come and go by their own link.
         if told == nil, ownLink(of: person) != nil { return nil }
         guard let told else {
-            presenceReport.told[puppet] = PresenceReport.Told(person: user, isAway: isAway)
+            // Once more, for the other half.
+            let isHalf = presenceWords.join && isAway && presenceWords.presence
+            presenceReport.tells(puppet, PresenceReport.Told(person: user, isAway: isAway && !isHalf))
             guard presenceWords.join else {
                 return presenceWords.presence ? presence(user, isAway ? .away : .online) : nil
             }
-            if isAway, presenceWords.presence {
-                // Once more, for the other half.
-                presenceReport.told[puppet]?.isAway = false
-                presenceReport.note(puppet)
-            }
+            if isHalf { presenceReport.note(puppet) }
             return .join(membership(user, context))
         }
         guard told.isAway != isAway, presenceWords.presence else { return nil }
-        presenceReport.told[puppet]?.isAway = isAway
+        presenceReport.tells(puppet, PresenceReport.Told(person: told.person, isAway: isAway))
         return presence(user, isAway ? .away : .online)
     }
 

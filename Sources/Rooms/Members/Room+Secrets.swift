@@ -8,20 +8,6 @@ import Upstream
 // words. It is taken out before anything is shown, kept or stored. Passwords are not looked for: people choose them, and
 // what is taken out tells those who guess that they guessed right.
 
-/// A room's secrets, found anew when any bridge-wide have changed.
-final class RoomSecrets {
-    private var version = 0
-    private var finder = SecretFinder([])
-
-    func finder(version: Int, _ known: () -> [String]) -> SecretFinder {
-        if version != self.version {
-            self.version = version
-            finder = SecretFinder(known())
-        }
-        return finder
-    }
-}
-
 extension Room {
     /// Finds what this room's links, and the accounts behind them, show to the backend, and did before.
     func secretFinder(_ context: RoomsContext) -> SecretFinder {

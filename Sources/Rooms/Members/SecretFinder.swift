@@ -128,3 +128,17 @@ package struct SecretFinder {
         }
     }
 }
+
+/// A room's secrets, found anew when any bridge-wide have changed.
+final class RoomSecrets {
+    private var version = 0
+    private var finder = SecretFinder([])
+
+    func finder(version: Int, _ known: () -> [String]) -> SecretFinder {
+        if version != self.version {
+            self.version = version
+            finder = SecretFinder(known())
+        }
+        return finder
+    }
+}

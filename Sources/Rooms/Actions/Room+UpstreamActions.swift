@@ -1,0 +1,176 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import HTTPProtocol
+import Identities
+import Upstream
+import WireBytes
+
+// What the backend tells of edits, deletions and reactions.
+
+extension Room {
+    func deleteReceived(_ delete: ChatDelete, _ context: RoomsContext) {
+        // Some wires tell of every room's deletions, and ours come back on some: neither is news.
+        var known: [RecentMessages.Entry] = []
+        for id in delete.ids {
+            older.current?.takeBack(id)
+            if answered(target: id, context) { continue }
+            guard let entry = recent.entry(upstreamID: id), !entry.isTakenBack else { continue }
+            takeBack(entry, context)
+            known.append(entry)
+        }
+        guard !known.isEmpty else { return }
+        let deleter = actor(delete.sender, of: known, context).flatMap { context.identities[$0] }
+        show(.takenBack(known, by: deleter.map { RoomSpeaker($0) }, msgid: nil, reason: nil))
+    }
+
+    func reactionReceived(_ reaction: ChatReaction, _ context: RoomsContext, isLookedUp: Bool = false) {
+        if !isLookedUp, recent.entry(upstreamID: reaction.target) == nil {
+            let isAwaited = awaitIDs(context) { [weak self] in
+                self?.reactionReceived(reaction, context, isLookedUp: true)
+            }
+            if isAwaited { return }
+        }
+        guard let original = recent.entry(upstreamID: reaction.target), !original.isTakenBack,
+            !reaction.emoji.isEmpty, reaction.emoji.utf8.count <= Self.maxReactionBytes
+        else { return }
+        var reactor: Person?
+        if let own = own.speaking(reaction.sender) {
+            if own.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
+        } else if reaction.isSelf {
+            if lane.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
+            // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
+            guard settings.identity == .single else { return }
+            if reaction.operation == .remove, let owner = lane.reactions.owner(of: reaction.target, reaction.emoji) {
+                reactor = locals[puppet: owner].flatMap { context.identities[$0.person] }
+                lane.reactions.append(reaction, of: owner, at: context.now.monotonic)
+                _ = lane.reactions.takeEcho(of: reaction, now: context.now.monotonic)
+            }
+        }
+        guard let person = reactor ?? present(reaction.sender, context).flatMap({ context.identities[$0] }) else {
+            return
+        }
+        let at = shownTime(reaction.at, context)
+        if case .remote(let key) = person.kind {
+            show(
+                reaction.emoji, reaction.operation, on: original, by: person, sender: key.person, at: at, context)
+        } else {
+            show(
+                reaction.emoji, reaction.operation, on: original, by: person,
+                author: context.identities.puppetID(of: person, backend: settings.backend), at: at, context)
+        }
+    }
+
+    /// Whose words a message has is compared with who edits it: a frame may name anybody, and on some wires people upstream
+    /// write what it names.
+    ///
+    /// | the frame names                                      | shown                          | the message          |
+    /// |------------------------------------------------------|--------------------------------|----------------------|
+    /// | its author upstream; nobody, where authors alone edit | as its author's                | has the new words    |
+    /// | somebody else upstream                               | a notice that they changed it  | stays as it was said |
+    /// | an IRC user, the account, or nobody                  | a notice that the backend did  | stays as it was said |
+    ///
+    /// The notice has a place of its own in the room's order, for those who come later.
+    ///
+    /// IRC users edit nothing here, so nothing is an edit of theirs, whoever it names.
+    func editReceived(_ edit: ChatEdit, _ context: RoomsContext, isLookedUp: Bool = false) {
+        if !isLookedUp, recent.entry(upstreamID: edit.id) == nil {
+            let isAwaited = awaitIDs(context) { [weak self] in self?.editReceived(edit, context, isLookedUp: true) }
+            if isAwaited { return }
+        }
+        guard let original = recent.entry(upstreamID: edit.id), !original.isTakenBack else { return }
+        var edit = edit
+        edit.text = secretFinder(context).scrubbed(edit.text)
+        edit.attachments = withoutSecrets(edit.attachments, context)
+        // Nobody who could be shown as the author, where the room is full: the backend's word, then.
+        let author = author(of: original, editing: edit.sender).flatMap { present(personBehind($0), context) }
+        // Backends say that a message changed, not what changed about it.
+        let before = recent.text(of: original.msgid)
+        let isNews = recent.edit(msgid: original.msgid, text: edit.text, byAuthor: author != nil)
+        guard isNews || !edit.attachments.isEmpty else { return }
+        guard let author, let person = context.identities[author] else { return tellChanged(original, edit, context) }
+        if isNews {
+            context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text))
+            archive.edit(msgid: original.msgid, text: edit.text)
+        }
+        let change = before.flatMap { Self.substitution(from: $0, to: edit.text) }
+        show(
+            .said(
+                RoomMessage(
+                    at: shownTime(edit.at, context), speaker: RoomSpeaker(person),
+                    words: words(change ?? "* " + withNicks(edit.text, context), of: edit, context),
+                    whole: original.msgid, replyTo: original.msgid)), to: RoomAudience(by: person))
+    }
+
+    func words(_ text: String, of edit: ChatEdit, _ context: RoomsContext) -> RoomMessage.Words {
+        .upstream(
+            text, attachments: edit.attachments, files: edit.attachments.isEmpty ? nil : fileLinks(context))
+    }
+
+    /// A message was changed by somebody else than its author, or nobody knows by whom.
+    func tellChanged(_ original: RecentMessages.Entry, _ edit: ChatEdit, _ context: RoomsContext) {
+        // The account edits what it said for others, and rows name it as the author of what others changed.
+        let editor = lane.dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, of: [original], context)
+        let seconds = Int(max(0, context.now.wall.milliseconds - original.at.milliseconds) / 1000)
+        let sentence =
+            "*** A message of \(original.nick)'s from \(PrintableText.spoken(seconds: seconds)) ago was changed by "
+            + "\(editor.flatMap { context.identities[$0]?.nick } ?? "the backend"): "
+        var edit = edit
+        edit.attachments = keepingFiles(edit.attachments, context)
+        let text = sentence + withNicks(edit.text, context)
+        let (server, at) = (context.settings.serverName, lineTime(nil, context))
+        let msgid = context.messageID(
+            backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("change"),
+            id: ChatID("\(recent.nextSequence) \(original.msgid)"))
+        let sequence = recent.appendNotice(msgid: msgid, at: at)
+        recent.heard(at, wall: context.now.wall)
+        keep(
+            StoredMessage(
+                kind: .change, sequence: Int64(sequence), msgid: msgid,
+                sender: editor == nil ? ChatPerson() : edit.sender, at: at, nick: server, source: server, text: text,
+                sentAs: edit.text, attachments: edit.attachments,
+                clientTags: replyTags(original)), context)
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: at, isNotice: true, words: words(text, of: edit, context), whole: msgid,
+                    replyTo: original.msgid)),
+            to: RoomAudience(by: editor.flatMap { context.identities[$0] }))
+    }
+
+    /// The author of a message, where an edit is their own, as far as the wire tells; nil: it is not.
+    func author(of original: RecentMessages.Entry, editing editor: ChatPerson) -> ChatPerson? {
+        guard original.puppet == nil, !namesIRCUser(original.sender) else { return nil }
+        guard editor.id != nil || editor.name != nil else {
+            guard traits.authorsAloneEdit else { return nil }
+            // They may be called otherwise since.
+            return original.sender.id.map { ChatPerson(id: $0) } ?? original.sender
+        }
+        func key(_ person: ChatPerson) -> Person.RemoteKey {
+            IdentityMap.remoteKey(personBehind(named(person)), backend: settings.backend)
+        }
+        return key(editor) == key(original.sender) ? editor : nil
+    }
+
+    /// Whether a frame names an IRC user as who did something. What they do, they do here, so of anything else that is the
+    /// backend's word alone: it may be a forgery, and it may be their own account at another device.
+    func namesIRCUser(_ sender: ChatPerson) -> Bool {
+        own.speaking(sender) != nil || sender.id.map { locals[puppet: $0] != nil } ?? false
+            || settings.identity == .puppet && lane.dialectContext.isSelf(sender)
+    }
+
+    /// Who did something to a message, upstream; nil when the frame names nobody, or an IRC user.
+    func actor(
+        _ sender: ChatPerson, of messages: [RecentMessages.Entry], _ context: RoomsContext
+    ) -> PersonID? {
+        guard sender.id != nil || sender.name != nil, !namesIRCUser(sender) else { return nil }
+        // A name without an id, on a wire where each IRC user has a name: theirs, who may have left since.
+        if sender.id == nil, settings.identity == .puppet, let name = sender.name,
+            messages.contains(where: { $0.puppet != nil && $0.nick == name })
+                || locals.values.contains(where: { context.identities[$0.person]?.nick == name })
+        {
+            return nil
+        }
+        return present(personBehind(sender), context)
+    }
+}

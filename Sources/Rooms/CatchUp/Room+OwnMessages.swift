@@ -1,0 +1,124 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import HTTPProtocol
+import Identities
+import Upstream
+import WireBytes
+
+// Messages that accounts said over links of their own, or elsewhere.
+
+extension Room {
+    /// A message that an account said, over its own link or elsewhere. True when there is nothing left to show.
+    ///
+    /// - Parameter overOwnLink: the link that brought it; nil: the room's.
+    func takeOwn(
+        _ message: ChatMessage, overOwnLink link: OwnLink? = nil, isHistory: Bool, _ context: RoomsContext
+    ) -> Bool {
+        guard !own.isEmpty else { return false }
+        return traits.messageIDOrigin == .client
+            ? takeOwnByID(message, link, context) : takeOwnByText(message, link, isHistory: isHistory, context)
+    }
+
+    /// Where the ids are ours: whoever the backend says it was.
+    func takeOwnByID(_ message: ChatMessage, _ link: OwnLink?, _ context: RoomsContext) -> Bool {
+        guard let id = message.id, let account = own.messageIDs.owner(of: id), let own = own[account],
+            link == nil || link === own
+        else { return false }
+        if !own.isPerson(message.sender) {
+            // The backend has another id for us than the one we gave. Nobody else can know a fresh id before the backend
+            // sends it round, so the first that bears one is ours; later ones prove nothing.
+            guard own.outbox.contains(id: id) || !own.isLearned else { return false }
+            own.recognised(message.sender)
+            claim(own, context)
+        }
+        own.recognised(message.sender)
+        _ = duplicates.insert(duplicateKey(id, message.sender.id))
+        _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
+        if link == nil { saw(message, context) }
+        if let entry = own.confirm(id: id) {
+            if link === own, entry.state != .unsettled { own.answered(context) }
+            confirmed(entry, upstreamID: id, at: message.at, own, context)
+        } else if let entry = own.takeLate(ref: id) {
+            tellLateArrival(entry, context)
+            confirmed(entry, upstreamID: id, at: message.at, own, context)
+        }
+        return true
+    }
+
+    func takeOwnByText(
+        _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, _ context: RoomsContext
+    ) -> Bool {
+        guard let own = own.speaking(message.sender), link == nil || link === own else { return false }
+        if let id = message.id {
+            if duplicates.contains(duplicateKey(id, nil)) { return true }
+        } else if link == nil, isKnownByText(message, isHistory: isHistory, context) {
+            return true
+        }
+        var late: OutboxEntry?
+        var entry = message.ref.flatMap { own.confirm(id: ChatID($0)) }
+        // A row of a history was recognised before, with all others.
+        if entry == nil, !isHistory || message.id == nil {
+            entry =
+                traits.confirmation == .echoByID
+                ? message.id.flatMap { own.confirm(id: $0) }
+                : own.confirm(sender: nil, text: message.text)
+        }
+        if entry == nil {
+            late =
+                message.ref.flatMap { own.takeLate(ref: ChatID($0)) }
+                ?? own.takeLate(sender: nil, text: message.text)
+        }
+        if let entry = entry ?? late {
+            if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
+            if link == nil { saw(message, context) }
+            if late != nil { tellLateArrival(entry, context) }
+            // The room's link shows it to everybody; only what comes over the own link is an answer.
+            if link === own, late == nil, entry.state != .unsettled { own.answered(context) }
+            confirmed(entry, upstreamID: message.id, at: message.at, own, context)
+            return true
+        }
+        guard message.id != nil else {
+            // Over the own link too it may come, and must stay known until the room's link had it.
+            guard link == nil else { return true }
+            let sent =
+                isHistory
+                ? own.sent.takeNewest(text: message.text)
+                : own.sent.takeEchoed(text: message.text, now: context.now.monotonic)
+            if sent == nil { show(message, context) }
+            return true
+        }
+        // In a history the ids were learned before, newest first.
+        guard !isHistory, let sent = own.sent.takeEchoed(text: message.text, now: context.now.monotonic) else {
+            return false
+        }
+        if link == nil { saw(message, context) } else { own.answered(context) }
+        learn(message.id, of: sent, own, context)
+        return true
+    }
+
+    /// Ids of what own links said, from a history.
+    func learnOwnSent(_ messages: [ChatMessage], _ context: RoomsContext) {
+        learnOwnSentBefore(messages, context)
+        guard traits.messageIDOrigin == .server, own.values.contains(where: { !$0.sent.isEmpty }) else { return }
+        for message in messages.reversed() {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let own = own.speaking(message.sender), let sent = own.sent.takeNewest(text: message.text)
+            else { continue }
+            learn(id, of: sent, own, context)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
+        }
+    }
+
+    /// The same of what they said before the last start: their links may not be open again.
+    func learnOwnSentBefore(_ messages: [ChatMessage], _ context: RoomsContext) {
+        guard own.hasSentBefore else { return }
+        for message in messages.reversed() {
+            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+                let msgid = own.takeSentBefore(message)
+            else { continue }
+            learn(id, of: msgid, context)
+            catchUp.saw(id: id, at: message.at, wall: context.now.wall)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Identities
+import Media
+import Upstream
+import WireBytes
+
+// What IRC users say, on its way up.
+
+extension Room {
+    package func submit(_ submission: Submission, from client: ClientID, _ context: RoomsContext) -> SubmitRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
+        let lane = lane(of: person)
+        guard !lane.isFull else { return .queueFull }
+        spoke(client, context)
+        context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
+        let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
+        let replyTo = carriesReplies ? answered?.upstreamID : nil
+        let said = context.uploads.find(in: submission.text, backend: settings.backend)
+        let message = ChatMessage(
+            id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
+            text: upstreamText(said.text, quoting: replyTo == nil ? answered : nil, person, context),
+            at: context.now.wall,
+            attachments: said.attachments.isEmpty
+                ? ImageLink.attachment(in: submission.text).map { [$0] } ?? [] : said.attachments,
+            replyTo: replyTo)
+        var entry = OutboxEntry(
+            message: message,
+            origin: OutboxEntry.Origin(
+                client: client, person: member.person, puppet: member.puppet, source: person.source,
+                nick: person.nick, account: person.account, text: submission.text, cuts: submission.words.cuts,
+                clientTags: submission.annotations.map { ($0.name, $0.value) }, label: submission.label,
+                clientName: member.clientName),
+            acceptedAt: context.now.monotonic)
+        entry.saidAfter = recent.lastSequence
+        entry.line = submission.network.map { .network($0) }
+        lane.submit(entry, context)
+        pump(lane, context)
+        return nil
+    }
+
+    /// Shows to the IRC users of the room alone what the backend cannot carry.
+    ///
+    /// - Parameters:
+    ///   - words: nil: only what the client gave for other clients.
+    ///   - isEvent: it has its place in the room's order.
+    package func showLocally(
+        _ words: SpokenText?, isNotice: Bool = false, annotations: [StoredTag],
+        from client: ClientID, label: String? = nil, isEvent: Bool = false, _ context: RoomsContext
+    ) -> SubmitRefusal? {
+        guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
+        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        let readers = RoomAudience(author: client, label: label, by: person)
+        guard let words else {
+            let who = RoomSpeaker(person)
+            if isEvent {
+                enterEvent(
+                    ["TAGMSG"], msgid: msgid, by: who, annotations, author: member.puppet, at: context.now.wall, context
+                )
+            }
+            show(.passed(annotations, by: who, msgid: msgid), to: readers)
+            return nil
+        }
+        show(
+            .said(
+                RoomMessage(
+                    msgid: msgid, at: context.now.wall, speaker: RoomSpeaker(person), isNotice: isNotice,
+                    words: .typed(words), annotations: annotations)), to: readers)
+        return nil
+    }
+}

@@ -1,0 +1,88 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Identities
+import Media
+import Upstream
+import WireBytes
+
+// IRC users' typing, as the backend is told of it.
+
+extension Room {
+    /// The client says that its user types, or no longer.
+    package func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
+        guard let member = locals[client] else { return }
+        guard isTyping else { return stopTyping(client, context) }
+        let now = context.now.monotonic
+        if var typing = member.typing {
+            typing.refreshedAt = now
+            return member.types(typing)
+        }
+        if let last = member.typingSentAt, now - last < OutgoingTyping.minInterval {
+            // Too soon after the last: said when the interval is over, if it still holds then.
+            member.types(OutgoingTyping(refreshedAt: now))
+            context.timers.set(.typingOut(client, id), at: last + OutgoingTyping.minInterval)
+            return
+        }
+        sayTyping(OutgoingTyping(refreshedAt: now), client, member, context)
+    }
+
+    func sayTyping(
+        _ typing: OutgoingTyping, _ client: ClientID, _ member: LocalMember, _ context: RoomsContext
+    ) {
+        var typing = typing
+        if let told = accountTypingTold(within: typingRepeat, by: member, context) {
+            // The one account types already, for somebody else; this one joins in and goes on when that is due.
+            typing.toldAt = told
+        } else {
+            guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
+            typing.toldAt = context.now.monotonic
+            if ownLink(of: member, context) == nil { account.typingTold(at: typing.toldAt) }
+        }
+        member.types(typing, sentAt: context.now.monotonic)
+        context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
+    }
+
+    package func typingTimerFired(_ client: ClientID, _ context: RoomsContext) {
+        guard let member = locals[client], let typing = member.typing else { return }
+        let now = context.now.monotonic
+        guard now - typing.refreshedAt < OutgoingTyping.expiry else { return stopTyping(client, context) }
+        if let told = typing.toldAt, now - told < typingRepeat {
+            // Woken for the end, which a refresh has put off since.
+            return context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
+        }
+        sayTyping(typing, client, member, context)
+    }
+
+    func stopTyping(_ client: ClientID, _ context: RoomsContext) {
+        guard let member = locals[client], member.typing != nil else { return }
+        member.stopsTyping()
+        context.timers.cancel(.typingOut(client, id))
+        // One account for all, or one person at several clients: they type while any of them does.
+        let isOwn = ownLink(of: member, context) != nil
+        let sharers =
+            settings.identity == .single && !isOwn
+            ? Array(locals.keys) : clients(of: member.person, context)
+        func shares(_ other: LocalMember) -> Bool {
+            other.typing != nil && (isOwn || ownLink(of: other, context) == nil)
+        }
+        if sharers.contains(where: { locals[$0].map(shares) ?? false }) { return }
+        if !isOwn { account.typingTold(at: nil) }
+        sendTyping(.stop, member, context)
+    }
+
+    @discardableResult
+    func sendTyping(_ state: ChatTyping.State, _ member: LocalMember, _ context: RoomsContext) -> Bool {
+        let wanted = traits.typingOut
+        guard wanted != .none, state == .start || wanted == .startStop,
+            let person = context.identities[member.person]
+        else { return false }
+        let lane = lane(of: person)
+        guard lane.canSpeak, lane.takeTypingBudget(context) else { return false }
+        let command = ChatCommand.typing(
+            ChatTyping(
+                state: state, sender: upstreamPerson(person, member.puppet), room: settings.upstreamRoom,
+                id: context.freshChatID(), at: context.now.wall))
+        return lane.send(command, context)
+    }
+}

@@ -1,0 +1,51 @@
+import BridgeTypes
+import ChatModel
+import Dialects
+import Identities
+import Upstream
+import WireBytes
+
+// What the backend is told of reading and delivery.
+
+extension Room {
+    /// Tells the backend that a message has reached somebody here, where the wire wants to know that.
+    func reportDelivery(of message: ChatMessage, _ context: RoomsContext) {
+        guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
+            // Over the room's link nobody speaks who has one of their own.
+            let member = locals.values.filter({ ownLink(of: $0, context) == nil })
+                .min(by: { $0.client.rawValue < $1.client.rawValue }),
+            let person = context.identities[member.person]
+        else { return }
+        lane.addReceipts([(upstreamPerson(person, member.puppet), id, .delivered)])
+        pump(lane, context)
+    }
+
+    /// Tells the backend what an IRC user has read, oldest first, in the way that the wire knows.
+    func reportReading(
+        _ entries: [RecentMessages.Entry], reader: ChatPerson, over lane: SendLane, _ context: RoomsContext
+    ) {
+        guard lane.canSpeak || traits.readReport == .call else { return }
+        var unread = entries
+        if lane !== self.lane || settings.identity == .single {
+            // The account has read what any of its users has; its own messages need no reading.
+            unread = unread.filter { entry in
+                entry.sequence > lane.readSequence && !(entry.puppet.map { isSpeaker($0, over: lane) } ?? false)
+            }
+            lane.read(upTo: entries.last?.sequence ?? -1)
+        }
+        switch traits.readReport {
+        case .none: break
+        case .eachMessage:
+            lane.addReceipts(unread.compactMap { entry in entry.upstreamID.map { (reader, $0, .read) } })
+        case .upTo:
+            guard let newest = unread.last(where: { $0.upstreamID != nil })?.upstreamID else { return }
+            lane.setReceipt(reader, upTo: newest)
+        case .call:
+            if !unread.isEmpty { lane.callMarkRead(context) }
+        }
+    }
+
+    func isSpeaker(_ puppet: ChatID, over lane: SendLane) -> Bool {
+        (own.values.first { $0.puppet == puppet } ?? self.lane) === lane
+    }
+}
