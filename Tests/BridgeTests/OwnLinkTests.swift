@@ -501,7 +501,7 @@ struct OwnPuppetTests {
         stage.enter("bob", 2)
         stage.enter("alice", 1, account: "alice")
         #expect(stage.sent().allSatisfy { !$0.contains("join") || $0.hasPrefix("0 ") })
-        #expect(stage.room.presenceReport.told.count == 1)
+        #expect(stage.room.presenceReport.knownCount == 1)
         stage.harness.advance(by: .seconds(1))
         stage.echo("m1", "soup", by: "u-remy", over: 0)
         let entry = try #require(stage.room.recent.newest)

@@ -355,6 +355,13 @@ extension Room {
             }
             if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, isCut: isCut, context) { return }
         }
+        takeIn(page, isFirst: isFirst, isWhole: isWhole, isComplete: isComplete, isCutShort: isCutShort, context)
+    }
+
+    /// All that can be had is there: it is shown or remembered, and the gap is closed.
+    private func takeIn(
+        _ page: HistoryPage, isFirst: Bool, isWhole: Bool, isComplete: Bool, isCutShort: Bool, _ context: RoomsContext
+    ) {
         let messages = page.messages
         if catchUp.state == .fetching { tellLinkIsBack(context) }
         textDuplicates.historyBegan()

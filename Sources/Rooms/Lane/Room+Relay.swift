@@ -43,15 +43,13 @@ extension Room {
             id: context.freshChatID(), room: settings.upstreamRoom, sender: sender,
             text: action == nil ? prefix + words : words, at: context.now.wall)
         let tags = [StoredTag(name: RelayedName.tag, value: person.nick)] + annotations
-        var entry = OutboxEntry(
+        let entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
                 client: client, person: nil, puppet: puppet, source: "\(name)!\(person.ident)@\(person.host)",
                 nick: name, account: nil, text: text, clientTags: tags.map { ($0.name, $0.value) }, label: label,
                 clientName: nil),
-            acceptedAt: context.now.monotonic)
-        entry.saidAfter = recent.lastSequence
-        entry.line = .relay(person.nick)
+            acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(person.nick))
         lane.submit(entry, context)
         pump(lane, context)
         return nil

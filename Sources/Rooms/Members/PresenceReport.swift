@@ -57,6 +57,9 @@ final class PresenceReport {
         for puppet in puppets { note(puppet) }
     }
 
+    /// How many IRC users the backend was told of.
+    var knownCount: Int { told.count }
+
     subscript(puppet: ChatID) -> Told? { told[puppet] }
 
     /// - Parameter told: nil: the backend heard that they left.

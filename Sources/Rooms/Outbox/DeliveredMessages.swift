@@ -30,7 +30,7 @@ struct DeliveredMessages {
 
     /// IRC has seen a message, with all its pieces.
     mutating func markShown(storedID: ChatID) {
-        for index in items.indices where items[index].entry.storedID == storedID { items[index].entry.isShown = true }
+        for index in items.indices where items[index].entry.storedID == storedID { items[index].entry.markShown() }
     }
 
     mutating func take(id: ChatID) -> OutboxEntry? {

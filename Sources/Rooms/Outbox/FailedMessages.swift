@@ -89,7 +89,7 @@ struct FailedMessages {
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [Item] {
         var forgotten: [Item] = []
         for index in items.indices where items[index].entry.origin.puppet == author {
-            items[index].entry.origin.disown(as: nobody)
+            items[index].entry.disown(as: nobody)
             guard !items[index].isTold else { continue }
             items[index].isTold = true
             untoldCount -= 1

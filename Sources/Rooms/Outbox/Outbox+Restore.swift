@@ -51,8 +51,8 @@ extension OutboxEntry {
             // It has waited for longer than anybody needs to be told.
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
             // Where the ids are ours, it is not kept what was written.
-            mayHaveArrived: mayRepeat, isShown: left.state == .delivered)
-        saidAfter = left.saidAfter.map { Int(clamping: $0) }
-        line = left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) }
+            mayHaveArrived: mayRepeat, saidAfter: left.saidAfter.map { Int(clamping: $0) },
+            line: left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) },
+            isShown: left.state == .delivered)
     }
 }

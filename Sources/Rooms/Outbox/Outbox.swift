@@ -143,6 +143,11 @@ struct OutboxEntry {
 
     /// Under which the store knows it.
     var storedID: ChatID? { part?.whole ?? message.id }
+
+    mutating func markShown() { isShown = true }
+
+    /// The author is nobody who could come back.
+    mutating func disown(as nobody: ChatID) { origin.disown(as: nobody) }
 }
 
 struct Outbox {
