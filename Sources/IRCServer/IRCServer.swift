@@ -10,8 +10,22 @@ import Rooms
 import Upstream
 import WireBytes
 
-// The IRC server: clients on one side, rooms on the other, which know nothing of each other. What clients may send is given to it
-// as a table.
+// The IRC server: clients on one side, rooms on the other, which know nothing of each other. It owns what its features share; each
+// feature is an extension in a file of its own.
+
+/// What stands above the features, given to the server when it is made: what clients may send, and the calls by which a feature
+/// reaches up. There are no others.
+package struct Dispatch: Sendable {
+    let commands: IRCCommandTable
+    /// What people may say to the service.
+    let serviceCommands: ServiceCommandTable
+    /// Shows a room in its channel.
+    let frontEnd: @Sendable (Channel, IRCServer) -> any RoomFrontEnd
+    /// Lets a client in that has said all that registration takes.
+    let register: @Sendable (IRCServer, IRCSession) -> Void
+    /// Carries out what a client sent, as far as its budget goes.
+    let processInput: @Sendable (IRCServer, IRCSession) -> Void
+}
 
 package final class IRCServer {
     /// What one line may name, as TARGMAX says it. More rooms in a NAMES are answered too, each with an end of its own, as clients
@@ -22,13 +36,19 @@ package final class IRCServer {
         ("NAMES", 1), ("WHOIS", IRCSession.maxTargets),
     ].map { "\($0):\($1)" }.joined(separator: ",")
 
+    /// Bytes of a topic that are shown; with the numeric, the nick and the channel it must fit a line.
+    private static let maxTopicBytes = 300
+    /// Bytes of a KICK's reason that are passed on.
+    static let maxKickBytes = 300
+    /// Changes that one MODE may ask for; the token MODES says so.
+    static let maxModeChanges = 4
+    /// People whom one KICK may name.
+    static let maxKickTargets = 4
+
     let context: RoomsContext
     let actions: BridgeActions
     let settings: BridgeSettings
-    /// What clients may send.
-    let commands: IRCCommandTable
-    /// What people may say to the service.
-    let serviceCommands: ServiceCommandTable
+    let dispatch: Dispatch
     let roomTable: RoomTable
     /// What IRC sees of them.
     private(set) var channels: [RoomID: Channel] = [:]
@@ -63,7 +83,7 @@ package final class IRCServer {
     package let cursors: DeliveryCursors
     /// `*bridge`.
     let service: PersonID
-    let newcomers = Newcomers()
+    let newcomers: Newcomers
     package let storeQuestions = StoreQuestions()
     let backends: BackendTable
     let serverWishes: ServerWishes
@@ -74,13 +94,10 @@ package final class IRCServer {
     let operators = Operators()
 
     /// - Parameter stored: what an earlier process left; nil: nothing is kept over the end of this one.
-    package init(
-        _ hub: HubParts, commands: IRCCommandTable, serviceCommands: ServiceCommandTable, stored: StoredState?
-    ) {
+    package init(_ hub: HubParts, _ dispatch: Dispatch, stored: StoredState?) {
         let (settings, context) = (hub.settings, hub.context)
         self.settings = settings
-        self.commands = commands
-        self.serviceCommands = serviceCommands
+        self.dispatch = dispatch
         self.context = context
         self.actions = hub.actions
         self.roomTable = hub.rooms
@@ -109,7 +126,8 @@ package final class IRCServer {
         self.keptBackends = Set(settings.rooms.map(\.backend) + settings.backends.map(\.name))
             .union(stored?.rooms.keys.map(\.backend) ?? [])
         self.directory = RoomDirectory(settings)
-        self.addressLimits = AddressLimits(settings.limits)
+        self.newcomers = Newcomers(context)
+        self.addressLimits = AddressLimits(settings)
         for room in settings.rooms { roomTable.add(makeRoom(roomTable.takeID(), room)) }
         isupport = IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
@@ -124,28 +142,17 @@ package final class IRCServer {
             chatHistory: settings.limits.historyLimit, fileHost: takesUploads ? settings.media?.uploadURL : nil)
     }
 
-    /// The address as which a client counts; nil: its address is not counted. A gateway's own stands for all who come
-    /// through it, until it says for whom it connects.
-    func countedNetwork(of origin: ClientOrigin) -> String? {
-        origin.isLocal ? nil : network(of: origin)
+    // MARK: - Upwards
+
+    /// The client's registration goes on, if everything is there for it.
+    func goOnRegistering(_ session: IRCSession) {
+        if session.isReadyToRegister { dispatch.register(self, session) }
     }
 
-    /// The network that a client shares with others from its address; nil: the address stands for many. A gateway did not
-    /// say for whom it connects, or everybody behind something on this host comes from 127.0.0.1.
-    func network(of origin: ClientOrigin) -> String? {
-        isGateway(origin) || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
-            ? nil : LoginThrottle.network(of: origin.address)
-    }
-
-    /// The client is somebody else's than its connection said. Nil when it may stay; else why not.
-    func move(_ session: IRCSession, to origin: ClientOrigin) -> String? {
-        if let refusal = addressLimits.refusal(of: countedNetwork(of: origin), now: context.now.monotonic) {
-            return refusal
-        }
-        addressLimits.closed(countedNetwork(of: session.origin))
-        session.moved(to: origin)
-        addressLimits.opened(countedNetwork(of: origin))
-        return nil
+    /// What a client waited for is there: its answers go on, and behind them what it sent.
+    package func goOn(_ session: IRCSession) {
+        longAnswers.pull(session)
+        dispatch.processInput(self, session)
     }
 
     // MARK: - Actions
@@ -160,7 +167,7 @@ package final class IRCServer {
     func makeRoom(_ id: RoomID, _ room: RoomSettings) -> Room {
         let channel = Channel(outbound, metadata, settings.limits, context)
         channels[id] = channel
-        return Room(id: id, settings: room, frontEnd: IRCFrontEnd(channel, self), context)
+        return Room(id: id, settings: room, frontEnd: dispatch.frontEnd(channel, self), context)
     }
 
     /// Removes a room of the template.
@@ -179,8 +186,16 @@ package final class IRCServer {
         roomTable[channel: channel]
     }
 
-    /// The room that a client means, where it may enter that; any other does not exist for it.
-    func room(channel: String, for session: IRCSession) -> Room? {
-        room(channel: channel).flatMap { mayEnter($0, session) ? $0 : nil }
-    }
+    static func cleanTopic(_ topic: String) -> String { IdentityMap.realname(topic, maxBytes: maxTopicBytes) }
+
+    // MARK: - What there is
+
+    /// Whether people can be somebody here, now or later.
+    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || logins.asksForTokens }
+
+    /// Whether accounts can be made at all.
+    var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }
+
+    /// Whether people can upload files at all.
+    var takesUploads: Bool { settings.media != nil && hasAccounts }
 }

@@ -17,7 +17,7 @@ extension Bridge {
             switch key {
             case .clientLiveness(let id): if let session = irc.sessions[id] { irc.checkLiveness(session) }
             case .clientBudget(let id): if let session = irc.sessions[id] { irc.processInput(session) }
-            case .naming(let id): if let session = irc.sessions[id] { irc.namingTimerFired(session) }
+            case .naming(let id): if let session = irc.sessions[id] { irc.goOnNaming(session) }
             case .arriving(let id): if let session = irc.sessions[id] { irc.arrive(session) }
             case .loginAnswer(let id): if let session = irc.sessions[id] { irc.loginAnswerIsDue(session) }
             case .accountAnswer(let id): irc.registrationTimedOut(id)

@@ -32,7 +32,7 @@ public final class Bridge {
         backends = parts.backends
         lifecycle = parts.lifecycle
         serverWishes = parts.serverWishes
-        irc = IRCServer(parts, commands: .standard, serviceCommands: .standard, stored: stored)
+        irc = IRCServer(parts, .standard, stored: stored)
         context.identities.reportPresence { [unowned irc] in
             irc.presenceChanged($0, isHere: $1)
             if !$1 { irc.nickReleased(by: $0) }

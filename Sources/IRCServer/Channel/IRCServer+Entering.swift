@@ -127,4 +127,31 @@ extension IRCServer {
         }
         return .more(session.numeric(.rplNamReply, "=", room.channel, names))
     }
+
+    // MARK: - Who moderates
+
+    /// An administrator is known as such now: they moderate the rooms where they are.
+    func promote(_ personID: PersonID, _ session: IRCSession) {
+        guard let person = context.identities[personID] else { return }
+        for room in session.rooms.compactMap({ room($0) }) where room.moderation.setOperator(personID, true) {
+            tellRoom(room, promotion(of: person, in: room), by: session)
+        }
+    }
+
+    private func promotion(of person: Person, in room: Room) -> IRCMessage {
+        IRCMessage(
+            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick])
+    }
+
+    /// An IRC user has entered: who comes first, or administrates the bridge, moderates.
+    ///
+    /// - Parameter isFirst: nobody was in the room, on neither side.
+    func entered(_ personID: PersonID, _ room: Room, isFirst: Bool, _ session: IRCSession) {
+        room.moderation.used(invitationOf: personID)
+        guard isFirst || operators.contains(personID), room.moderation.setOperator(personID, true), !isFirst,
+            let person = context.identities[personID]
+        else { return }
+        broadcast(promotion(of: person, in: room), in: room, except: session.id)
+    }
 }

@@ -8,12 +8,6 @@ import Upstream
 // MODE, KICK, INVITE and TOPIC: what IRC users do to each other in a room.
 
 extension IRCServer {
-    /// Bytes of a KICK's reason that are passed on.
-    static let maxKickBytes = 300
-    /// Changes that one MODE may ask for; the token MODES says so.
-    static let maxModeChanges = 4
-    /// People whom one KICK may name.
-    static let maxKickTargets = 4
     /// Bytes of a mask in the ban list.
     static let maxMaskBytes = 200
 

@@ -70,28 +70,8 @@ extension IRCServer {
         return cursors.place(of: ClientKey(account: account.name, client: name), in: room.storedKey) != nil
     }
 
-    /// An administrator is known as such now: they moderate the rooms where they are.
-    func promote(_ personID: PersonID, _ session: IRCSession) {
-        guard let person = context.identities[personID] else { return }
-        for room in session.rooms.compactMap({ room($0) }) where room.moderation.setOperator(personID, true) {
-            tellRoom(room, promotion(of: person, in: room), by: session)
-        }
-    }
-
-    private func promotion(of person: Person, in room: Room) -> IRCMessage {
-        IRCMessage(
-            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
-            source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick])
-    }
-
-    /// An IRC user has entered: who comes first, or administrates the bridge, moderates.
-    ///
-    /// - Parameter isFirst: nobody was in the room, on neither side.
-    func entered(_ personID: PersonID, _ room: Room, isFirst: Bool, _ session: IRCSession) {
-        room.moderation.used(invitationOf: personID)
-        guard isFirst || operators.contains(personID), room.moderation.setOperator(personID, true), !isFirst,
-            let person = context.identities[personID]
-        else { return }
-        broadcast(promotion(of: person, in: room), in: room, except: session.id)
+    /// The room that a client means, where it may enter that; any other does not exist for it.
+    func room(channel: String, for session: IRCSession) -> Room? {
+        room(channel: channel).flatMap { mayEnter($0, session) ? $0 : nil }
     }
 }

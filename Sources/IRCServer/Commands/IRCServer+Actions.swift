@@ -67,7 +67,7 @@ extension IRCServer {
         switch action(label) {
         case .done: break
         case .refused(let refusal): reply(refusal.line(verb, room.channel, msgid, from: settings.serverName), session)
-        case .later: if label != nil { session.response?.isDeferred = true }
+        case .later: if label != nil { session.deferResponse() }
         }
     }
 }

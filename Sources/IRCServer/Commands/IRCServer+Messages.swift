@@ -103,15 +103,15 @@ extension IRCServer {
         let replyTo = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
         let waitsForEcho = label != nil && session.caps.contains(.echoMessage)
         // Set before: a backend that confirms nothing lets the echo come at once.
-        if waitsForEcho { session.response?.isDeferred = true }
+        if waitsForEcho { session.deferResponse() }
         let refusal = room.submit(
             Submission(
                 words: words, annotations: clientTags.annotations, replyTo: replyTo, label: waitsForEcho ? label : nil,
-                network: session.account == nil ? network(of: session.origin) : nil),
+                network: session.account == nil ? addressLimits.network(of: session.origin) : nil),
             from: session.id, context)
         if refusal == nil, context.isDurable { session.accepted(under: context.ledger.next) }
         guard refusal == .queueFull else { return }
-        session.response?.isDeferred = false
+        session.answerNow()
         reply(
             .fail(
                 "PRIVMSG", "QUEUE_FULL", room.channel,
@@ -207,5 +207,13 @@ extension IRCServer {
             session.response = IRCSession.LabeledResponse(label: label)
         }
         message(.privmsg, targets: [batch.target], words: batch.words, tags: batch.tags, session)
+    }
+
+    func squery(_ service: String?, _ text: String?, _ session: IRCSession) {
+        if let service, let text, isService(service), !text.isEmpty {
+            return message(.privmsg, targets: [service], words: SpokenText(text: text), tags: [], session)
+        }
+        let name = service.map { PrintableText.of($0, maxBytes: 64) } ?? "*"
+        reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)
     }
 }

@@ -11,21 +11,6 @@ import WireBytes
 // having logged in to it or by OPER.
 
 extension IRCServer {
-    // MARK: - OPER
-
-    /// Source: modern.ircdocs.horse, "OPER message".
-    func oper(_ account: String, _ password: String, _ session: IRCSession) {
-        guard session.origin.allowsLogin else {
-            return reply(
-                session.numeric(.errNoOperHost, "A password does not cross this connection; use TLS"), session)
-        }
-        guard !logins.isBusy(with: session.id) else {
-            return reply(session.numeric(.errPasswdMismatch, "Wait for the answer to your last try"), session)
-        }
-        // The name without what a client calls itself.
-        check(SecretBytes(password.utf8), of: ClientName.split(account).account, client: nil, .oper, session)
-    }
-
     /// The password was the account's.
     func becomeOperator(_ session: IRCSession, _ account: AccountSettings?) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
@@ -41,11 +26,6 @@ extension IRCServer {
         guard isNews else { return }
         tellOwnMode("+o", personID, session)
         promote(personID, session)
-    }
-
-    func operRefused(_ session: IRCSession) {
-        reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
-        countFailedTry(session)
     }
 
     // MARK: - One's own modes

@@ -35,13 +35,13 @@ extension IRCServer {
         guard lifecycle.phase == .running else { return refuse("CANNOT_DELIVER", "Not taken, the server is stopping") }
         session.spoke(at: context.now.wall)
         let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
-        if label != nil { session.response?.isDeferred = true }
+        if label != nil { session.deferResponse() }
         let refusal = room.submitRelayed(
             name, text, annotations: IRCClientTags.relayed(tags).annotations, label: label,
             from: session.id, context)
         if refusal == nil, context.isDurable { session.accepted(under: context.ledger.next) }
         guard refusal == .queueFull else { return }
-        session.response?.isDeferred = false
+        session.answerNow()
         refuse("QUEUE_FULL", "Not taken, too many messages wait for the backend: " + MessageText.excerpt(text))
     }
 }

@@ -48,8 +48,7 @@ extension IRCServer {
                 append(backlog, session)
             }
             follow(room, session, from: Int64(room.lastSequence), backlog)
-            pullLongAnswers(session)
-            processInput(session)
+            goOn(session)
         }
     }
 
@@ -159,8 +158,7 @@ extension IRCServer {
     private func write(_ backlog: Backlog, _ session: IRCSession) {
         backlog.beginWriting()
         append(backlog, session)
-        pullLongAnswers(session)
-        processInput(session)
+        goOn(session)
     }
 
     private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
@@ -265,8 +263,6 @@ extension IRCServer {
         }
     }
 
-    // MARK: - Live lines meanwhile
-
     // MARK: - When the client leaves
 
     /// The client is leaving the room, and gets the lines that waited.
@@ -295,5 +291,19 @@ extension IRCServer {
             files: room.fileLinks(context),
             showsTime: !session.caps.contains(.serverTime), now: context.now.wall, caps: session.caps,
             address: { room.address(ofReplyTo: $0.replyTo, by: $0.nick, $0.text) }, reference: nextBatchReference)
+    }
+
+    // MARK: - Time
+
+    package func followingTimerFired(_ session: IRCSession) {
+        guard let following = session.following else { return }
+        if following.isOverfull {
+            return close(session, reason: "Too much was said while you got older messages")
+        }
+        if let askAt = following.askAt, askAt <= context.now.monotonic { ask(session, following) }
+        for backlog in following.backlogs {
+            if let deadline = backlog.deadline, deadline <= context.now.monotonic { giveUp(backlog, session) }
+        }
+        setTimer(session, following)
     }
 }

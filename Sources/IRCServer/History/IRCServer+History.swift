@@ -115,7 +115,7 @@ extension IRCServer {
         let answer = HistoryAnswer(
             session.id, question, batch: batch, label: session.response?.label, lines: lines, places: places)
         // The batch of the messages is the whole answer, and bears the label.
-        session.response?.isDeferred = true
+        session.deferResponse()
         append(answer, session)
     }
 
@@ -343,8 +343,7 @@ extension IRCServer {
         }
         guard let session = sessions[answer.client] else { return }
         context.timers.cancel(.history(answer.client))
-        pullLongAnswers(session)
-        processInput(session)
+        goOn(session)
     }
 
     package func historyTimerFired(_ session: IRCSession) {

@@ -20,7 +20,6 @@ extension IRCServer {
             let deadline = newcomer.deadline ?? context.now.monotonic + Newcomer.patience
             if context.now.monotonic < deadline {
                 newcomers.wait(session.id, until: deadline)
-                context.timers.set(.naming(session.id), at: deadline)
                 return false
             }
         }
@@ -36,28 +35,10 @@ extension IRCServer {
         newcomers.remove(session.id)
     }
 
-    /// The client is here; who did not answer until now may still do so.
-    func hasName(_ session: IRCSession) {
-        guard newcomers.remove(session.id) else { return }
-        context.timers.cancel(.naming(session.id))
-    }
-
-    package func namingTimerFired(_ session: IRCSession) { goOn(session) }
-
-    private func goOn(_ session: IRCSession) {
+    /// A client has its name, or has waited long enough for it.
+    package func goOnNaming(_ session: IRCSession) {
         goOnRegistering(session)
-        pullLongAnswers(session)
-        processInput(session)
-    }
-
-    /// A client is gone: it waits no longer, and nobody waits for it.
-    func forgetTwin(_ session: IRCSession) {
-        guard !newcomers.isEmpty else { return }
-        hasName(session)
-        // Not at once: somebody may be telling others of it.
-        for client in newcomers.waiting(for: session.id) {
-            context.timers.set(.naming(client), at: context.now.monotonic)
-        }
+        goOn(session)
     }
 
     private struct Family {
@@ -93,7 +74,7 @@ extension IRCServer {
     private func twinAnswered(_ older: IRCSession, _ newer: IRCSession) {
         guard older.state != .closed, newer.state != .closed else { return }
         if newer.person == nil {
-            if newcomers.answered(older.id, to: newer.id) { goOn(newer) }
+            if newcomers.answered(older.id, to: newer.id) { goOnNaming(newer) }
         } else if newer.person == older.person {
             distinguish(older, newer)
         }

@@ -17,14 +17,6 @@ import WireBytes
 //
 // A client that has waited in vain for ``Room/openingPatience`` does not wait again for a while, however many rooms it asks for.
 
-extension IRCSession {
-    var isAwaitingJoin: Bool { longAnswers.contains { $0.subject is PendingJoin } }
-
-    func isAwaitingJoin(to room: RoomID) -> Bool {
-        longAnswers.contains { ($0.subject as? PendingJoin)?.room == room }
-    }
-}
-
 extension IRCServer {
     /// A client that waited in vain waits for no link until then.
     private static let impatience: Duration = .seconds(10)
@@ -55,7 +47,7 @@ extension IRCServer {
         var label: String?
         if let response = session.response, !response.label.isEmpty, !session.caps.contains(.batch) {
             label = response.label
-            session.response?.isDeferred = true
+            session.deferResponse()
         }
         let pending = PendingJoin(
             room: room.id, channel: room.channel, isAsked: isAsked, at: context.now, label: label)
@@ -80,8 +72,7 @@ extension IRCServer {
         for _ in 0..<PendingJoins.atOnce {
             guard let client = pendingJoins.next() else { return }
             guard let session = sessions[client] else { continue }
-            pullLongAnswers(session)
-            processInput(session)
+            goOn(session)
         }
         if pendingJoins.hasAdmitted { context.timers.set(.pendingJoins, at: context.now.monotonic) }
     }

@@ -26,8 +26,6 @@ extension IRCServer {
     /// A client that does not answer is in its rooms after this.
     private static let arrivalPatience: Duration = .seconds(3)
 
-    // MARK: - Which rooms
-
     // MARK: - Coming back
 
     /// Has a client that has just come enter the rooms in which the account's other clients are, and those in which it was.
@@ -56,8 +54,7 @@ extension IRCServer {
         guard session.finishArriving() else { return }
         context.timers.cancel(.arriving(session.id))
         comeIn(session)
-        pullLongAnswers(session)
-        processInput(session)
+        goOn(session)
     }
 
     private func comeIn(_ session: IRCSession) {
@@ -139,46 +136,5 @@ extension IRCServer {
         guard room(channel: membership.channel) == nil else { return nil }
         let renamed = directory.listing?.channel(of: membership.room.room, casemapping: settings.casemapping)
         return templateRoom(renamed ?? membership.channel, session, isComingBack: true)
-    }
-
-    /// The backend said which rooms it has: who waited for that goes on.
-    func bringBackWaiting() {
-        for client in directory.takeReturning() {
-            guard let session = sessions[client] else { continue }
-            bringBack(session)
-            pullLongAnswers(session)
-            processInput(session)
-        }
-    }
-
-    /// The client comes back when the backend says which rooms it has. Nobody asked and nobody is told, so that may take as long
-    /// as the backend is away.
-    func awaitReturn(_ session: IRCSession) {
-        directory.awaitListing(returning: session.id)
-        askForTemplateRooms()
-    }
-
-    // MARK: - What people choose
-
-    func chooseRejoining(_ request: ServiceRequest, _ session: IRCSession) {
-        guard let account = session.account?.name else {
-            return say("Rooms are remembered for accounts, and you are not logged in.", to: session)
-        }
-        switch request.words.first.map(IRCCasemapping.ascii.fold) {
-        case nil: break
-        case "on":
-            guard choices.setRejoins(true, AccountName.fold(account)) else { return sayFull(to: session) }
-            keepChoices(of: session)
-            for room in session.rooms.compactMap({ room($0) }) { rememberMembership(room, session) }
-        case "off":
-            guard choices.setRejoins(false, AccountName.fold(account)) else { return sayFull(to: session) }
-            keepChoices(of: session)
-            forgetMemberships(of: account, for: session)
-        default: return say("Usage: \(request.usage)", to: session)
-        }
-        say(
-            rejoins(account)
-                ? "When you log in you are in your rooms again, until you leave them."
-                : "When your last client is gone you are in no room; the next one joins by itself.", to: session)
     }
 }

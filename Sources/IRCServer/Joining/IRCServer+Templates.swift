@@ -130,7 +130,7 @@ extension IRCServer {
     /// Nobody is in the room, and nothing that was said waits in it.
     private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.waitingCount == 0 && !room.isOpening }
 
-    private func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
+    func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
         let shown = PrintableText.of(channel, maxBytes: 100)
         reply(session.numeric(numeric, shown.isEmpty ? "*" : shown, why), session)
     }
@@ -144,54 +144,11 @@ extension IRCServer {
         serverWishes.append(.rooms(of: backend))
     }
 
-    package func templateRoomsFailed() {
-        guard let pause = directory.failed() else { return }
-        endWaitingLists()
-        context.timers.set(.roomsRetry, at: context.now.monotonic + pause)
-    }
-
     /// Whether the rest of a client's LIST waits for the backend's answer.
     private func listWaits(_ session: IRCSession) -> Bool {
         guard let isFirst = directory.awaitListing(session.id) else { return false }
         if isFirst { context.timers.set(.listing, at: context.now.monotonic + RoomDirectory.listPatience) }
         return true
-    }
-
-    /// The list is there, or nobody waits for it any longer.
-    package func endWaitingLists() {
-        context.timers.cancel(.listing)
-        for client in directory.takeLists() {
-            guard let session = sessions[client],
-                let listing = session.longAnswers.first?.subject as? RoomListing, case .unopened = listing.place
-            else { continue }
-            if directory.listing == nil { listing.stopWaiting() }
-            pullLongAnswers(session)
-            processInput(session)
-        }
-    }
-
-    /// The template's backend has told its rooms.
-    package func roomsListed(_ rooms: [BackendRoom]) {
-        directory.listed(BackendListing(rooms, casemapping: settings.casemapping))
-        context.timers.cancel(.roomsRetry)
-        endWaitingLists()
-        defer { bringBackWaiting() }
-        guard directory.hasJoins else { return }
-        context.timers.cancel(.roomsList)
-        for (client, channel) in directory.takeJoins() {
-            guard let session = sessions[client] else { continue }
-            join(channel, session)
-            pullLongAnswers(session)
-        }
-    }
-
-    /// The backend does not say which rooms it has.
-    package func refuseWaitingJoins() {
-        for (client, channel) in directory.takeJoins() {
-            guard let session = sessions[client] else { continue }
-            refuseJoin(
-                channel, .errNoSuchChannel, "The rooms of the backend are not known yet; try again later", session)
-        }
     }
 
     // MARK: - Opening and closing
@@ -252,11 +209,6 @@ extension IRCServer {
         return String(name)
     }
 
-    static func cleanTopic(_ topic: String) -> String { IdentityMap.realname(topic, maxBytes: maxTopicBytes) }
-
-    /// Bytes of a backend's topic that are shown; with the numeric, the nick and the channel it must fit a line.
-    static let maxTopicBytes = 300
-
     func roomFellSilent(_ id: RoomID) {
         guard let room = roomTable[id], roomTable.isOfTemplate(room), room.locals.isEmpty else { return }
         for timer in [
@@ -296,5 +248,12 @@ extension IRCServer {
             listing.filter.passes(ListFilter.Facts(channel: entry.channel, people: 0))
         else { return .more(nil) }
         return .more(session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")))
+    }
+
+    /// The client comes back when the backend says which rooms it has. Nobody asked and nobody is told, so that may take as long
+    /// as the backend is away.
+    private func awaitReturn(_ session: IRCSession) {
+        directory.awaitListing(returning: session.id)
+        askForTemplateRooms()
     }
 }

@@ -57,3 +57,11 @@ final class PendingJoins {
 
     func admitAll() { isAdmittingAll = true }
 }
+
+extension IRCSession {
+    var isAwaitingJoin: Bool { longAnswers.contains { $0.subject is PendingJoin } }
+
+    func isAwaitingJoin(to room: RoomID) -> Bool {
+        longAnswers.contains { ($0.subject as? PendingJoin)?.room == room }
+    }
+}

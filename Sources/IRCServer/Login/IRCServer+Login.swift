@@ -8,16 +8,12 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Logging in: what clients are told of it, PASS, and what an account changes. What SASL says is in IRCServer+SASL; what becomes of
-// a password is LoginDesk's.
-//
-// One account is one person, however many clients it has: they share nick, rooms and read markers.
+// How logins end: what clients are told of it, and what it changes. What clients show to log in is in IRCServer+LoginCommands and
+// IRCServer+RegistrationCommands; what becomes of a password is LoginDesk's.
 
 extension IRCServer {
     /// Failed logins of one connection before it is closed.
     static let maxLoginTries = 5
-    /// Clients of one account at a time: what one does reaches all of them, so their number multiplies what one can cost.
-    static let maxClientsPerAccount = 25
 
     // MARK: - Checking
 
@@ -46,8 +42,7 @@ extension IRCServer {
     func loginAnswered(_ step: LoginStep, _ session: IRCSession) {
         take(step, session)
         if !step.isUnderway { goOnRegistering(session) }
-        pullLongAnswers(session)
-        processInput(session)
+        goOn(session)
     }
 
     /// Does what a login wants, and tells the client how it ended.
@@ -78,7 +73,9 @@ extension IRCServer {
         switch login.purpose {
         case .gateway: admitGateway(session)
         case .oper: becomeOperator(session, login.account)
-        case .service: loggedInByService(session, login)
+        case .service:
+            loggedIn(session, login)
+            if let account = session.account { say("You are logged in as \(account.name).", to: session) }
         case .sasl, .accountPass, .serverPass, .newAccount: loggedIn(session, login)
         }
     }
@@ -89,24 +86,18 @@ extension IRCServer {
         switch purpose {
         case .sasl: tellSASL(refusal, session)
         case .oper where isBusy: reply(session.numeric(.errPasswdMismatch, busy), session)
-        case .oper: operRefused(session)
+        case .oper:
+            reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
+            countFailedTry(session)
         case .service where isBusy: say(busy + ".", to: session)
-        case .service: serviceLoginRefused(session)
+        case .service:
+            say("Name or password are wrong.", to: session)
+            countFailedTry(session)
         case .gateway, .accountPass, .serverPass, .newAccount:
             if !isBusy { reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session) }
             close(session, reason: isBusy ? busy : "Password incorrect")
         }
     }
-
-    /// What a client says behind all that it takes to come in waits for the verdict on who it is, unless it may come before that:
-    /// scripts say everything in one piece.
-    func waitsToRegister(_ session: IRCSession) -> Bool {
-        session.isReadyToRegister && (logins.isBusy(with: session.id) || newcomers[session.id]?.deadline != nil)
-    }
-
-    /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before the
-    /// verdict is told holds nothing up, or a client would see by its next answer which verdict it is.
-    func waitsToBecomeOperator(_ session: IRCSession) -> Bool { logins.isChecking(session.id, for: .oper) }
 
     func loggedIn(_ session: IRCSession, _ login: Login) {
         guard let account = login.account else {
@@ -139,37 +130,6 @@ extension IRCServer {
         if person != nil { becomeAccount(session, account) }
     }
 
-    // MARK: - Registration
-
-    /// Whether the client may come in now. False: it waits for a verdict, or was told that it may not.
-    func admit(_ session: IRCSession) -> Bool {
-        // A response that is whole gets its verdict first: some clients send CAP END without waiting for it, and have said
-        // all the same who they are. What is in the middle is given up.
-        if session.sasl.abandon() { reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session) }
-        guard !logins.isBusy(with: session.id) else { return false }
-        if session.account != nil || session.isAdmitted { return true }
-        if let password = session.password {
-            session.password = nil
-            let step = logins.checkPass(
-                password, canBeAccount: session.origin.allowsLogin, session.id, from: session.origin.address,
-                now: context.now.monotonic)
-            if let step {
-                take(step, session)
-                return session.isAdmitted
-            }
-        }
-        guard needsLogin(session) else { return true }
-        reply(session.numeric(.errPasswdMismatch, "You must log in to connect to this server"), session)
-        if session.caps.contains(.standardReplies) {
-            reply(
-                .fail(
-                    "*", "ACCOUNT_REQUIRED", text: "Log in with SASL, or with PASS account:password",
-                    source: settings.serverName), session)
-        }
-        close(session, reason: "You must log in to connect to this server")
-        return false
-    }
-
     func needsLogin(_ session: IRCSession) -> Bool {
         if settings.password != nil { return true }
         switch settings.requireLogin {
@@ -179,113 +139,80 @@ extension IRCServer {
         }
     }
 
-    // MARK: - One person, many clients
+    // MARK: - What SASL says of it
 
-    /// Enters a client as one more of a person who is here.
-    func attach(_ session: IRCSession, to personID: PersonID) {
-        let others = sessions(of: personID)
-        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
-        counts.registered()
-        context.identities.add(session.id, to: personID)
-        guard let person = context.identities[personID] else { return }
-        session.registered(as: personID)
-        session.take(nick: person.nick)
-        let away = session.earlyAway
-        registered(session)
-        welcome(session)
-        comeBack(session)
-        if let away {
-            setAway(away, session)
-        } else {
-            settleAway(of: personID, by: session)
+    /// Tells a client why its login came to nothing.
+    private func tellSASL(_ refusal: LoginRefusal, _ session: IRCSession) {
+        switch refusal {
+        case .wrongPassword: saslFailed(session, "SASL authentication failed")
+        case .tokenRefused: refuseBearer(session)
+        // Not the client's fault: neither counts.
+        case .busy: reply(session.numeric(.errSASLFail, "Too many people log in at this moment; try again"), session)
+        case .unanswered(let place):
+            reply(
+                session.numeric(.errSASLFail, "\(place) cannot say at the moment whose token that is; try again"),
+                session)
+        case .ambiguousName:
+            saslFailed(session, "Your name there cannot be an account here; ask for an account of your own")
+        case .notThemselves: saslFailed(session, "You may only log in as yourself")
+        case .noCertificate: saslFailed(session, "No account has your certificate")
+        case .malformed: saslFailed(session, "The SASL response is malformed")
+        case .channelBindingRequired:
+            saslFailed(session, "This server binds no channels; use SCRAM-SHA-256 without")
+        case .extensionRequired:
+            saslFailed(session, "The SASL response asks for an extension that this server does not know")
         }
     }
 
-    func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
-
-    /// A client that is here already logged in.
-    private func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
-        guard let personID = session.person, let person = context.identities[personID] else { return }
-        session.setAway(person.away)
-        for id in session.rooms {
-            guard let room = room(id), !mayEnter(room, session) else { continue }
-            part(room, reason: "This account may not be here", session)
-        }
-        if let shared = self.person(of: account) { return merge(session, person, into: shared) }
-        if account.isAdmin { operators.add(personID) }
-        context.identities.setAccount(personID, account.name)
-        let receipts = receiptsChoice(of: session)
-        for id in session.rooms {
-            guard let room = room(id) else { continue }
-            rememberMembership(room, session)
-            room.identityChanged(
-                session.id, clientName: session.clientName, receipts: receipts, context)
-            if !room.isLoading { follow(room, session, from: Int64(room.lastSequence), nil) }
-        }
-        let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
-        reply(line, session)
-        tellPeers(of: session, line)
-        if account.isAdmin { promote(personID, session) }
-        bringBack(session)
+    /// Refuses a try that needed no checking.
+    func saslFailed(_ session: IRCSession, _ why: String) {
+        reply(session.numeric(.errSASLFail, why), session)
+        countFailedTry(session)
     }
 
-    /// The client leaves the person that it was, and is the account's other clients' from now on.
-    private func merge(_ session: IRCSession, _ old: Person, into shared: PersonID) {
-        guard let oldID = session.person else { return }
-        let rooms = session.rooms
-        let prefixes = prefixes(of: oldID, in: rooms)
-        guard sessions(of: shared).count < Self.maxClientsPerAccount else { return closeSurplus(session) }
-        tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
-        for id in rooms { if let room = room(id) { leave(room, session) } }
-        whowas.remember(old, at: context.now.wall)
-        context.identities.remove(oldID)
-        operators.forget(oldID)
-        session.leftEverything()
-        join(session, old, rooms, prefixes, shared)
+    /// Closes the connection after too many of them.
+    func countFailedTry(_ session: IRCSession) {
+        session.failedTries += 1
+        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
     }
 
-    /// A client that is nobody any more becomes one more of a person who is here, and all clients of that person are in the
-    /// rooms of both.
+    /// Sends what a mechanism has to say before it hears more.
+    private func challenge(_ bytes: [UInt8], _ mechanism: SASLMechanism, _ session: IRCSession) {
+        session.sasl.expectMore(mechanism)
+        for chunk in IRCSASLExchange.chunks(of: bytes) {
+            reply(IRCMessage(command: "AUTHENTICATE", params: [chunk]), session)
+        }
+    }
+
+    /// Says why, as the mechanism has it. What the client answers, a single ^A, ends the exchange.
     ///
-    /// - Parameters:
-    ///   - old: who the client was.
-    ///   - rooms: where the client has a room open.
-    ///   - prefixes: what stood in front of its nick there.
-    func join(
-        _ session: IRCSession, _ old: Person, _ rooms: ShortList<RoomID>, _ prefixes: [RoomID: String],
-        _ shared: PersonID
-    ) {
-        guard let person = context.identities[shared] else { return }
-        let others = sessions(of: shared)
-        context.identities.add(session.id, to: shared)
-        session.registered(as: shared)
-        if person.nick != old.nick {
-            reply(IRCMessage(source: old.source, command: "NICK", params: [person.nick]), session)
-        }
-        session.take(nick: person.nick)
-        tellAccount(session)
-        for id in others.first(where: { !$0.isArriving })?.rooms ?? [] {
-            if let room = room(id) { enter(room, session, isSilent: rooms.contains(id)) }
-        }
-        for id in rooms {
-            guard let room = room(id), !session.rooms.contains(id) else { continue }
-            guard mayEnter(room, session) else {
-                reply(
-                    IRCMessage(
-                        source: person.source, command: "PART", params: [room.channel, "This account may not be here"]),
-                    session)
-                continue
-            }
-            enter(room, session, isSilent: true)
-            for other in others where !other.isArriving {
-                enter(room, other)
-                pullLongAnswers(other)
-            }
-        }
-        tellPrefixes(since: prefixes, session)
-        settleAway(of: shared, by: session)
-        bringBack(session)
+    /// Source: RFC 7628 §3.2.2 and §3.2.3.
+    private func refuseBearer(_ session: IRCSession) {
+        session.isBearerRefused = true
+        challenge(SASLOAuthBearerResponse.refusal, .oauthBearer, session)
     }
 
-    // MARK: - Rights
+    // MARK: - Gateways
+
+    /// The gateway's password was right.
+    private func admitGateway(_ session: IRCSession) {
+        guard let tried = session.gatewayTry else { return }
+        let gatewayAddress = session.origin.address
+        session.gatewayTry = nil
+        session.forgetUnusedLogin()
+        var origin = session.origin
+        origin.address = tried.address.description
+        origin.isLocal = tried.address.isLoopback
+        origin.isListenerLocal = false
+        if let refusal = addressLimits.move(session.origin, to: origin, now: context.now.monotonic) {
+            context.note(
+                .warn, "client-refused", "a connection was refused: \(refusal)",
+                ["address": origin.address, "gateway": tried.name])
+            return close(session, reason: refusal)
+        }
+        session.moved(to: origin)
+        context.note(
+            .debug, "client-gateway", "a gateway connects for a client",
+            ["address": origin.address, "gateway": tried.name, "gateway-address": gatewayAddress])
+    }
 }

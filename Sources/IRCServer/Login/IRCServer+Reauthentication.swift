@@ -6,10 +6,17 @@ import Identities
 import Rooms
 import WireBytes
 
-// A client that is logged in logs in as somebody else, or logs out. The two are two people, on IRC and upstream: the client
-// leaves the one and becomes the other, in the same rooms as far as the other may enter them.
+// A client that is here logs in, logs in as somebody else, or logs out.
+//
+// One account is one person, however many clients it has: they share nick, rooms and read markers. A client that becomes somebody
+// else leaves the one and becomes the other, on IRC and upstream, in the same rooms as far as the other may enter them.
 
 extension IRCServer {
+    /// Clients of one account at a time: what one does reaches all of them, so their number multiplies what one can cost.
+    static let maxClientsPerAccount = 25
+
+    // MARK: - Becoming somebody else
+
     /// - Parameter account: nil: none.
     func becomeAnother(_ session: IRCSession, _ account: AccountSettings?, clientName: String?) {
         guard let oldID = session.person, let old = context.identities[oldID] else { return }
@@ -73,14 +80,14 @@ extension IRCServer {
     }
 
     /// What stands in front of a person's nick in each of these rooms.
-    func prefixes(of person: PersonID, in rooms: ShortList<RoomID>) -> [RoomID: String] {
+    private func prefixes(of person: PersonID, in rooms: ShortList<RoomID>) -> [RoomID: String] {
         var prefixes: [RoomID: String] = [:]
         for id in rooms { prefixes[id] = room(id)?.moderation.prefixes(of: person) }
         return prefixes
     }
 
     /// A client that has rooms open already, and became somebody else in them, hears what this one may do there.
-    func tellPrefixes(since before: [RoomID: String], _ session: IRCSession) {
+    private func tellPrefixes(since before: [RoomID: String], _ session: IRCSession) {
         guard let person = session.person else { return }
         for id in session.rooms {
             guard let old = before[id], let room = room(id) else { continue }
@@ -106,7 +113,7 @@ extension IRCServer {
     }
 
     /// Tells a client as whom it is logged in now.
-    func tellAccount(_ session: IRCSession) {
+    private func tellAccount(_ session: IRCSession) {
         guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
         reply(IRCMessage(source: person.source, command: "ACCOUNT", params: [person.account ?? "*"]), session)
     }
@@ -123,4 +130,92 @@ extension IRCServer {
         if isFree(name) { return name }
         return context.identities.numbered(name) { isFree($0) }
     }
+
+    // MARK: - Logging in late
+
+    /// A client that is here already logged in.
+    func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
+        guard let personID = session.person, let person = context.identities[personID] else { return }
+        session.setAway(person.away)
+        for id in session.rooms {
+            guard let room = room(id), !mayEnter(room, session) else { continue }
+            part(room, reason: "This account may not be here", session)
+        }
+        if let shared = self.person(of: account) { return merge(session, person, into: shared) }
+        if account.isAdmin { operators.add(personID) }
+        context.identities.setAccount(personID, account.name)
+        let receipts = receiptsChoice(of: session)
+        for id in session.rooms {
+            guard let room = room(id) else { continue }
+            rememberMembership(room, session)
+            room.identityChanged(
+                session.id, clientName: session.clientName, receipts: receipts, context)
+            if !room.isLoading { follow(room, session, from: Int64(room.lastSequence), nil) }
+        }
+        let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])
+        reply(line, session)
+        tellPeers(of: session, line)
+        if account.isAdmin { promote(personID, session) }
+        bringBack(session)
+    }
+
+    /// The client leaves the person that it was, and is the account's other clients' from now on.
+    private func merge(_ session: IRCSession, _ old: Person, into shared: PersonID) {
+        guard let oldID = session.person else { return }
+        let rooms = session.rooms
+        let prefixes = prefixes(of: oldID, in: rooms)
+        guard sessions(of: shared).count < Self.maxClientsPerAccount else { return closeSurplus(session) }
+        tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
+        for id in rooms { if let room = room(id) { leave(room, session) } }
+        whowas.remember(old, at: context.now.wall)
+        context.identities.remove(oldID)
+        operators.forget(oldID)
+        session.leftEverything()
+        join(session, old, rooms, prefixes, shared)
+    }
+
+    /// A client that is nobody any more becomes one more of a person who is here, and all clients of that person are in the
+    /// rooms of both.
+    ///
+    /// - Parameters:
+    ///   - old: who the client was.
+    ///   - rooms: where the client has a room open.
+    ///   - prefixes: what stood in front of its nick there.
+    private func join(
+        _ session: IRCSession, _ old: Person, _ rooms: ShortList<RoomID>, _ prefixes: [RoomID: String],
+        _ shared: PersonID
+    ) {
+        guard let person = context.identities[shared] else { return }
+        let others = sessions(of: shared)
+        context.identities.add(session.id, to: shared)
+        session.registered(as: shared)
+        if person.nick != old.nick {
+            reply(IRCMessage(source: old.source, command: "NICK", params: [person.nick]), session)
+        }
+        session.take(nick: person.nick)
+        tellAccount(session)
+        for id in others.first(where: { !$0.isArriving })?.rooms ?? [] {
+            if let room = room(id) { enter(room, session, isSilent: rooms.contains(id)) }
+        }
+        for id in rooms {
+            guard let room = room(id), !session.rooms.contains(id) else { continue }
+            guard mayEnter(room, session) else {
+                reply(
+                    IRCMessage(
+                        source: person.source, command: "PART", params: [room.channel, "This account may not be here"]),
+                    session)
+                continue
+            }
+            enter(room, session, isSilent: true)
+            for other in others where !other.isArriving {
+                enter(room, other)
+                pullLongAnswers(other)
+            }
+        }
+        tellPrefixes(since: prefixes, session)
+        settleAway(of: shared, by: session)
+        bringBack(session)
+    }
+
+    func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
 }

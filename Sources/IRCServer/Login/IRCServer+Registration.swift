@@ -13,14 +13,6 @@ import WireBytes
 //
 // Source: IRCv3 account-registration.
 
-/// The account that a client is about to have.
-struct RegistrationTry {
-    /// Its name, folded.
-    var name: String
-    /// Of the line that asked for it.
-    var label: String?
-}
-
 extension IRCServer {
     // MARK: - What clients ask
 
@@ -122,7 +114,7 @@ extension IRCServer {
             name, SecretBytes(password.utf8), session.id, iterations: settings.passwordIterations, &context.turn)
         session.registration = RegistrationTry(name: AccountName.fold(name), label: session.response?.label)
         // The label goes on the answer, which comes later; until then lines for others are not part of it.
-        session.response?.isDeferred = true
+        session.deferResponse()
         context.timers.set(.accountAnswer(session.id), at: context.now.monotonic + AccountRegistrations.wait)
         emit(.hashPassword(hashing))
     }
@@ -202,8 +194,7 @@ extension IRCServer {
         body()
         finishResponse(session)
         goOnRegistering(session)
-        pullLongAnswers(session)
-        processInput(session)
+        goOn(session)
     }
 
     // MARK: - From before

@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTypes
 import WireBytes
 
@@ -12,16 +13,26 @@ final class AddressLimits {
     }
 
     private let limits: LimitSettings
+    private let gateways: [GatewaySettings]
     private var uses: [String: Use] = [:]
     private var sweepCount = AddressLimits.rememberedNetworks
 
-    init(_ limits: LimitSettings) { self.limits = limits }
+    init(_ settings: BridgeSettings) { (limits, gateways) = (settings.limits, settings.gateways) }
 
-    /// Why one more client from that network is refused; nil: it is not.
-    ///
-    /// - Parameter network: nil: its clients are not counted.
-    func refusal(of network: String?, now: MonotonicInstant) -> String? {
-        guard let network else { return nil }
+    /// The network that a client shares with others from its address; nil: the address stands for many. A gateway did not
+    /// say for whom it connects, or everybody behind something on this host comes from 127.0.0.1.
+    func network(of origin: ClientOrigin) -> String? {
+        gateways.contains { $0.mayConnect(from: origin.address) }
+            || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
+            ? nil : LoginThrottle.network(of: origin.address)
+    }
+
+    /// The network for which a client counts; nil: it is not counted.
+    private func countedNetwork(of origin: ClientOrigin) -> String? { origin.isLocal ? nil : network(of: origin) }
+
+    /// Why one more client from there is refused; nil: it is not.
+    func refusal(of origin: ClientOrigin, now: MonotonicInstant) -> String? {
+        guard let network = countedNetwork(of: origin) else { return nil }
         var use =
             uses[network]
             ?? Use(
@@ -40,11 +51,19 @@ final class AddressLimits {
         return nil
     }
 
-    func opened(_ network: String?) { count(network, 1) }
+    func opened(_ origin: ClientOrigin) { count(origin, 1) }
 
-    func closed(_ network: String?) { count(network, -1) }
+    func closed(_ origin: ClientOrigin) { count(origin, -1) }
 
-    private func count(_ network: String?, _ difference: Int) {
-        if let network { uses[network]?.clients += difference }
+    private func count(_ origin: ClientOrigin, _ difference: Int) {
+        if let network = countedNetwork(of: origin) { uses[network]?.clients += difference }
+    }
+
+    /// A client is somebody else's than its connection said. Nil when it may stay; else why not.
+    func move(_ old: ClientOrigin, to new: ClientOrigin, now: MonotonicInstant) -> String? {
+        if let refusal = refusal(of: new, now: now) { return refusal }
+        closed(old)
+        opened(new)
+        return nil
     }
 }

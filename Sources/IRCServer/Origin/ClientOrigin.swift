@@ -14,6 +14,10 @@ public struct ClientOrigin: Equatable, Sendable {
     public var isWebSocket = false
     public var security: Security
 
+    /// Whether a client is told ERROR before it is closed for something that passes. Clients in browsers take ERROR for a word
+    /// to stay away, and a Close without one for a reason to come back.
+    var isToldPassingEnds: Bool { !isWebSocket }
+
     /// How the way to the client is protected.
     public enum Security: Equatable, Sendable {
         case plain

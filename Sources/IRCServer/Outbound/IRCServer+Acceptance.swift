@@ -19,7 +19,7 @@ extension IRCServer {
         }
         guard let held, !isReady(held) else { return reply(pong, session) }
         guard heldPongs.hold(held, for: session) else { return }
-        session.response?.isDeferred = true
+        session.deferResponse()
     }
 
     private func isReady(_ held: IRCSession.HeldPong) -> Bool {

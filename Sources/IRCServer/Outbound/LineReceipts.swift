@@ -11,7 +11,7 @@ final class LineReceipts {
     private(set) var isAsking = false
     /// The next PING is wanted for the client's cursors. What it asks about is not known before it goes: everything that was
     /// written by then.
-    var isWantedForCursors = false
+    private var isWantedForCursors = false
 
     /// - Returns: false when there are too many.
     func add(_ received: @escaping () -> Void) -> Bool {
@@ -19,6 +19,8 @@ final class LineReceipts {
         waiting.append(received)
         return true
     }
+
+    func askForCursors() { isWantedForCursors = true }
 
     /// None is on its way, and somebody wants to know.
     var isWanted: Bool { !isAsking && (isWantedForCursors || !waiting.isEmpty) }

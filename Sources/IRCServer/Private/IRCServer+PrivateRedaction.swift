@@ -96,7 +96,7 @@ extension IRCServer {
             if let refusal = settle(redaction, found, session) { refuse(refusal) }
             return
         }
-        session.response?.isDeferred = true
+        session.deferResponse()
         session.appendLongAnswer(
             LongAnswer(of: redaction) { [unowned self, unowned session] in redactionStep(redaction, session) })
     }
@@ -295,7 +295,6 @@ extension IRCServer {
             redaction.fail()
         }
         context.timers.cancel(.history(session.id))
-        pullLongAnswers(session)
-        processInput(session)
+        goOn(session)
     }
 }

@@ -86,14 +86,6 @@ extension IRCServer {
         reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
     }
 
-    func squery(_ service: String?, _ text: String?, _ session: IRCSession) {
-        if let service, let text, isService(service), !text.isEmpty {
-            return message(.privmsg, targets: [service], words: SpokenText(text: text), tags: [], session)
-        }
-        let name = service.map { PrintableText.of($0, maxBytes: 64) } ?? "*"
-        reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)
-    }
-
     func refuseMachineCommand(_ verb: String, _ session: IRCSession) {
         reply(
             session.numeric(
@@ -102,9 +94,9 @@ extension IRCServer {
 
     func helpReceived(_ topic: String?, _ session: IRCSession) {
         guard let topic, !topic.isEmpty else {
-            return help("*", "Help for \(settings.serverName)", commands.helpIndex, session)
+            return help("*", "Help for \(settings.serverName)", dispatch.commands.helpIndex, session)
         }
-        guard let command = commands.command(named: topic) else {
+        guard let command = dispatch.commands.command(named: topic) else {
             let word = topic.prefix { $0 != " " }
             let shown = PrintableText.of(String(word), maxBytes: 64)
             return reply(

@@ -84,7 +84,7 @@ public enum IRCSurface {
             settings, isDurable: false,
             now: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: .init(milliseconds: 0)),
             random: AnyRandomNumberGenerator(NoChance()))
-        return IRCServer(parts, commands: .standard, serviceCommands: .standard, stored: nil)
+        return IRCServer(parts, .standard, stored: nil)
     }
 
     private struct NoChance: RandomNumberGenerator {

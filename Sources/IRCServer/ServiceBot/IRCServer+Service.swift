@@ -23,7 +23,7 @@ extension IRCServer {
 
     /// What carrying out the words costs in flood tokens.
     func servicePenalty(of text: String) -> Int {
-        Self.command(in: text).flatMap { serviceCommands.row(named: $0.word) }?.penalty ?? 1
+        Self.command(in: text).flatMap { dispatch.serviceCommands.row(named: $0.word) }?.penalty ?? 1
     }
 
     /// The command that somebody says to the service, and what stands behind it; nil: it is none.
@@ -42,7 +42,7 @@ extension IRCServer {
         let head = IRCMessage(
             tags: stamp(person) + clientTags, source: person.source, command: verb.rawValue, params: [service.nick])
         echo(
-            MessageRendering.utterance(head, SpokenText(text: serviceCommands.withoutPassword(words.text))),
+            MessageRendering.utterance(head, SpokenText(text: dispatch.serviceCommands.withoutPassword(words.text))),
             to: session.id,
             label: nil)
         // A NOTICE is never answered: RFC 2812 §3.3.2.
@@ -70,10 +70,10 @@ extension IRCServer {
             return say("Say help to hear what I know.", to: session)
         }
         let isAdmin = isOperators(session)
-        guard let row = serviceCommands.row(named: word) else {
+        guard let row = dispatch.serviceCommands.row(named: word) else {
             return say(
                 "I do not know \"\(Self.quoted(word))\". "
-                    + (serviceCommands.suggestion(for: word, isAdmin: isAdmin).map { "Did you mean \($0)?" }
+                    + (dispatch.serviceCommands.suggestion(for: word, isAdmin: isAdmin).map { "Did you mean \($0)?" }
                         ?? "Say help to hear what I know."),
                 to: session)
         }
@@ -91,12 +91,12 @@ extension IRCServer {
         let isAdmin = isOperators(session)
         guard let topic else {
             say("I am the bridge: everybody in a room here is in the room of a chat backend too.", to: session)
-            let rows = serviceCommands.rows.filter { isAdmin || !$0.isForAdmins }
+            let rows = dispatch.serviceCommands.rows.filter { isAdmin || !$0.isForAdmins }
             for row in rows { sayLater("\(row.usage) - \(row.summary)", to: session) }
             return sayLater("help <command> tells more about each.", to: session)
         }
-        guard let row = serviceCommands.row(named: topic), isAdmin || !row.isForAdmins else {
-            let meant = serviceCommands.suggestion(for: topic, isAdmin: isAdmin)
+        guard let row = dispatch.serviceCommands.row(named: topic), isAdmin || !row.isForAdmins else {
+            let meant = dispatch.serviceCommands.suggestion(for: topic, isAdmin: isAdmin)
             return say(
                 "There is no help on \"\(Self.quoted(topic))\"; "
                     + (meant.map { "did you mean \($0)?" } ?? "help alone lists the commands."), to: session)

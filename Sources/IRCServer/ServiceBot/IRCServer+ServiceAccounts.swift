@@ -75,22 +75,12 @@ extension IRCServer {
             guard let certificate = session.origin.security.certificate,
                 let account = accounts.account(certificate: certificate)
             else { return say("Usage: \(request.usage)", to: session) }
-            return loggedInByService(session, Login(.service, account))
+            return take(.right(Login(.service, account)), session)
         }
         guard words.count > 1 else { return say("Usage: \(request.usage)", to: session) }
         guard !accounts.isEmpty else { return say("There are no accounts here.", to: session) }
         let (account, client) = ClientName.split(String(name))
         check(SecretBytes(words[1].utf8), of: account, client: client, .service, session)
-    }
-
-    func loggedInByService(_ session: IRCSession, _ login: Login) {
-        loggedIn(session, login)
-        if let account = session.account { say("You are logged in as \(account.name).", to: session) }
-    }
-
-    func serviceLoginRefused(_ session: IRCSession) {
-        say("Name or password are wrong.", to: session)
-        countFailedTry(session)
     }
 
     func logOut(_ session: IRCSession) {
@@ -203,5 +193,33 @@ extension IRCServer {
         }
         keepChoices(of: session)
         say("You hear \(Self.quoted(nick)) again.", to: session)
+    }
+
+    // MARK: - rejoin
+
+    func chooseRejoining(_ request: ServiceRequest, _ session: IRCSession) {
+        guard let account = session.account?.name else {
+            return say("Rooms are remembered for accounts, and you are not logged in.", to: session)
+        }
+        switch request.words.first.map(IRCCasemapping.ascii.fold) {
+        case nil: break
+        case "on":
+            guard choices.setRejoins(true, AccountName.fold(account)) else { return sayFull(to: session) }
+            keepChoices(of: session)
+            for room in session.rooms.compactMap({ room($0) }) { rememberMembership(room, session) }
+        case "off":
+            guard choices.setRejoins(false, AccountName.fold(account)) else { return sayFull(to: session) }
+            keepChoices(of: session)
+            forgetMemberships(of: account, for: session)
+        default: return say("Usage: \(request.usage)", to: session)
+        }
+        say(
+            rejoins(account)
+                ? "When you log in you are in your rooms again, until you leave them."
+                : "When your last client is gone you are in no room; the next one joins by itself.", to: session)
+    }
+
+    private func sayFull(to session: IRCSession) {
+        say("Too many people have chosen something here already.", to: session)
     }
 }

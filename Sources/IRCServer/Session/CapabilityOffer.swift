@@ -32,8 +32,8 @@ final class CapabilityOffers {
 
     subscript(grounds: CapabilityOffer.Grounds) -> CapabilityOffer {
         if let known = known[grounds] { return known }
-        var offer = CapabilityOffer(available: IRCSession.capabilities, values: values)
-        if grounds.hasAccounts { offer.available.formUnion(IRCSession.accountCapabilities) }
+        var offer = CapabilityOffer(available: Self.standard, values: values)
+        if grounds.hasAccounts { offer.available.formUnion(Self.accountCapabilities) }
         if !grounds.mechanisms.isEmpty {
             offer.available.insert(.sasl)
             offer.values[.sasl] = grounds.mechanisms.map(\.rawValue).joined(separator: ",")
@@ -54,4 +54,15 @@ final class CapabilityOffers {
         known[grounds] = offer
         return offer
     }
+
+    /// What this bridge offers to everybody: every capability in the table that something here gives life to.
+    private static let standard: IRCCapabilitySet = {
+        var offered = IRCCapabilitySet.all
+        // Offered by the grounds, where there is something.
+        for absent in [IRCCapability.sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
+        return offered.subtracting(accountCapabilities)
+    }()
+
+    /// What has a meaning only where people can log in.
+    private static let accountCapabilities: IRCCapabilitySet = [.accountNotify, .selfMessage]
 }

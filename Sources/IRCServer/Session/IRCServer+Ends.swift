@@ -14,7 +14,7 @@ extension IRCServer {
     /// - Parameter isPassing: the client may come back at once.
     func close(_ session: IRCSession, reason: String, isPassing: Bool = false) {
         guard session.state != .closed else { return }
-        if !isPassing || tellsPassingEnds(session.origin) {
+        if !isPassing || session.origin.isToldPassingEnds {
             deliver(
                 IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
                 to: session.id, label: nil)
@@ -23,10 +23,6 @@ extension IRCServer {
         quit(session, reason: reason)
         emit(.closeClient(session.id))
     }
-
-    /// Whether a client is told ERROR before it is closed for something that passes. Clients in browsers take ERROR for a word
-    /// to stay away, and a Close without one for a reason to come back.
-    func tellsPassingEnds(_ origin: ClientOrigin) -> Bool { !origin.isWebSocket }
 
     /// Takes the client out of everything and tells who saw them.
     func quit(_ session: IRCSession, reason: String) {
@@ -71,7 +67,7 @@ extension IRCServer {
         session.closed()
         outbound.remove(session.id)
         answeredLast(session)
-        forgetTwin(session)
+        newcomers.forget(session.id)
         directory.forget(session.id)
         stopFollowing(session)
         monitors.forget(session.id)
@@ -85,6 +81,19 @@ extension IRCServer {
         context.timers.cancel(.arriving(session.id))
         context.timers.cancel(.loginAnswer(session.id))
         context.timers.cancel(.accountAnswer(session.id))
-        addressLimits.closed(countedNetwork(of: session.origin))
+        addressLimits.closed(session.origin)
+    }
+
+    /// The client needs no more time before the bridge stops.
+    func answeredLast(_ session: IRCSession) {
+        guard lifecycle.answered(session.id) else { return }
+        // Not at once: its input is being read.
+        context.timers.set(.shutdown, at: context.now.monotonic)
+    }
+
+    /// Everything it sent is carried out, or has taken too long.
+    func letGo(_ session: IRCSession) {
+        quit(session, reason: "Connection closed")
+        emit(.closeClient(session.id))
     }
 }

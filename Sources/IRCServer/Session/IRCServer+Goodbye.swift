@@ -17,13 +17,6 @@ extension IRCServer {
         }
     }
 
-    /// The client needs no more time before the bridge stops.
-    func answeredLast(_ session: IRCSession) {
-        guard lifecycle.answered(session.id) else { return }
-        // Not at once: its input is being read.
-        context.timers.set(.shutdown, at: context.now.monotonic)
-    }
-
     /// Tells all clients, and closes them.
     package func sayGoodbye() {
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
@@ -38,7 +31,7 @@ extension IRCServer {
                         params: [session.displayNick, "The server is restarting; reconnect."]), to: session.id,
                     label: nil)
             }
-            if tellsPassingEnds(session.origin) {
+            if session.origin.isToldPassingEnds {
                 deliver(
                     IRCMessage(
                         command: "ERROR",

@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTypes
 import IRCProtocol
 import Rooms
@@ -43,7 +44,7 @@ extension IRCServer {
     }
 
     private func mayComeEarly(_ message: IRCMessage, _ session: IRCSession) -> Bool {
-        commands[message.command]?.needs.areMet(beforeRegistrationWith: session.caps) ?? false
+        dispatch.commands[message.command]?.needs.areMet(beforeRegistrationWith: session.caps) ?? false
     }
 
     private func handle(_ input: IRCSession.Input, _ session: IRCSession) {
@@ -62,7 +63,7 @@ extension IRCServer {
             if session.person == nil, let foreign = ForeignProtocol(message) {
                 return turnAway(session, foreign)
             }
-            let command = commands[message.command]
+            let command = dispatch.commands[message.command]
             if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
             pay(session.isGathered(message) ? 0 : servicePenalty(of: message) ?? command?.penalty ?? 1, session)
             carryOut(command, message, session)
@@ -124,4 +125,20 @@ extension IRCServer {
         forget(session)
         emit(.closeClient(session.id))
     }
+
+    /// What a client says behind all that it takes to come in waits for the verdict on who it is, unless it may come before that:
+    /// scripts say everything in one piece.
+    private func waitsToRegister(_ session: IRCSession) -> Bool {
+        session.isReadyToRegister && (logins.isBusy(with: session.id) || newcomers[session.id]?.deadline != nil)
+    }
+
+    /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before the
+    /// verdict is told holds nothing up, or a client would see by its next answer which verdict it is.
+    private func waitsToBecomeOperator(_ session: IRCSession) -> Bool { logins.isChecking(session.id, for: .oper) }
+}
+
+extension Dispatch {
+    package static let standard = Dispatch(
+        commands: .standard, serviceCommands: .standard, frontEnd: { IRCFrontEnd($0, $1) },
+        register: { $0.register($1) }, processInput: { $0.processInput($1) })
 }

@@ -64,4 +64,21 @@ extension IRCServer {
         }
         return clients
     }
+
+    // MARK: - In the store
+
+    // What accounts chose is kept as a whole whenever something of it changes, and is there again before anybody can connect.
+    // Connections without an account leave nothing behind.
+
+    /// Has the store keep what the session's account chose.
+    func keepChoices(of session: IRCSession) {
+        guard let account = session.account else { return }
+        context.keep(.choices(choices.stored(of: AccountName.fold(account.name))))
+        if context.isDurable { session.kept(under: context.ledger.next) }
+    }
+
+    /// The connection is the account's from now on, and what was chosen there too.
+    func moveChoices(of session: IRCSession, to account: AccountSettings) {
+        if let chosen = choices.move(session.id, to: AccountName.fold(account.name)) { context.keep(.choices(chosen)) }
+    }
 }

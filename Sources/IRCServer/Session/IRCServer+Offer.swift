@@ -9,15 +9,6 @@ import Rooms
 // making an account.
 
 extension IRCServer {
-    /// Whether people can be somebody here, now or later.
-    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || logins.asksForTokens }
-
-    /// Whether accounts can be made at all, by whomever.
-    /// Whether people can upload files at all.
-    var takesUploads: Bool { settings.media != nil && hasAccounts }
-
-    private var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }
-
     /// Whether a client that came like this may make an account now.
     func offersRegistration(to origin: ClientOrigin) -> Bool {
         guard keepsAccounts, origin.allowsLogin, context.ledger.condition == .sound else { return false }
@@ -54,29 +45,14 @@ extension IRCServer {
             if session.caps != before, session.person != nil { capabilitiesChanged(session) }
         }
     }
-    // MARK: - CAP
 
-    /// Source: IRCv3 capability-negotiation.
-    func negotiate(_ params: [String], _ session: IRCSession) {
-        let before = session.caps
-        switch session.negotiate(params) {
-        case .replies(let replies):
-            for line in replies { reply(capLine(line, session), session) }
-            if session.caps != before, session.person != nil { capabilitiesChanged(session) }
-        case .ended: goOnRegistering(session)
-        case .invalid(let subcommand):
-            reply(session.numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"), session)
-        case .needMoreParams: needMoreParams("CAP", session)
-        }
-    }
-
-    private func capLine(_ reply: IRCCapabilityNegotiation.Reply, _ session: IRCSession) -> IRCMessage {
+    func capLine(_ reply: IRCCapabilityNegotiation.Reply, _ session: IRCSession) -> IRCMessage {
         IRCMessage(
             source: settings.serverName, command: "CAP",
             params: [session.displayNick, reply.subcommand] + reply.params)
     }
 
-    private func capabilitiesChanged(_ session: IRCSession) {
+    func capabilitiesChanged(_ session: IRCSession) {
         for id in session.rooms {
             guard let room = room(id), let member = room.locals[session.id] else { continue }
             channels[id]?.profileChanged(member, session.caps.renderingProfile, in: room)

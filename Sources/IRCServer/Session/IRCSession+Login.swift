@@ -6,28 +6,9 @@ import Identities
 // Registration and login: what a client says of itself until it is let in, and as whom it logged in.
 
 extension IRCSession {
-    /// What most clients need nothing of once they are registered.
-    final class LoginState {
-        var user: String?
-        var userClientName: String?
-        var realname = ""
-        var password: String?
-        var account: AccountSettings?
-        var clientName: String?
-        var isAdmitted = false
-        var sasl = IRCSASLExchange()
-        var isBearerRefused = false
-        var registration: RegistrationTry?
-        var refusedNick: String?
-        var away: ClientAway?
-        var gatewayTry: GatewayTry?
-        var failedTries = 0
-        /// What AWAY said before registration; an empty text: back.
-        var earlyAway: String?
-    }
 
-    private func modifyLogin(_ body: (LoginState) -> Void) {
-        let state = login ?? LoginState()
+    private func modifyLogin(_ body: (ClientLogin) -> Void) {
+        let state = login ?? ClientLogin()
         login = state
         body(state)
     }

@@ -40,7 +40,7 @@ package final class IRCSession {
         let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
         /// What one message of several lines may have.
         let multiline: (bytes: Int, lines: Int)
-        /// Those that are the same for everybody; ``IRCServer/offer(for:)`` has the others.
+        /// Those that are the same for everybody; the grounds of an offer give the others.
         let capabilityValues: [IRCCapability: String]
         private var lastAway: UInt64 = 0
 
@@ -128,7 +128,7 @@ package final class IRCSession {
     }
 
     /// Nil of most clients that are registered.
-    var login: LoginState?
+    var login: ClientLogin?
 
     // Flow.
     private(set) var lastReceivedAt: MonotonicInstant
@@ -144,7 +144,7 @@ package final class IRCSession {
     private(set) var shown = ShownRooms()
     /// The newest order with something that was kept on the client's behalf.
     private(set) var lastKept: StoreTicket?
-    /// It is welcome, and not in its rooms yet; see ``IRCServer/comeBack(_:)``.
+    /// It is welcome, and not in its rooms yet; it comes in when it has answered a PING behind the welcome.
     private(set) var isArriving = false
     /// The room that it left last.
     private(set) var lastLeft: RoomID?
@@ -298,6 +298,12 @@ package final class IRCSession {
     /// Another line of the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
 
+    /// The answer to the labeled line comes later, or is in no other line.
+    func deferResponse() { answering?.response?.isDeferred = true }
+
+    /// What was to come later does not come.
+    func answerNow() { answering?.response?.isDeferred = false }
+
     /// Answers to PINGs that a client may be owed while the disk stalls; more PINGs get no answer.
     static let maxHeldPongs = 100
 
@@ -329,7 +335,7 @@ package final class IRCSession {
         var label: String
         var replies: [IRCMessage] = []
         /// The answer is the echo of a message, which comes later.
-        var isDeferred = false
+        fileprivate(set) var isDeferred = false
     }
 
     init(id: ClientID, origin: ClientOrigin, offer: CapabilityOffer, terms: Terms, now: Now) {
@@ -344,17 +350,6 @@ package final class IRCSession {
         self.lastReceivedAt = now.monotonic
         self.lastSpokeAt = now.wall
     }
-
-    /// What this bridge offers to everybody: every capability in the table that something here gives life to.
-    static let capabilities: IRCCapabilitySet = {
-        var offered = IRCCapabilitySet.all
-        // ``IRCServer/offer(for:)`` knows when there is something.
-        for absent in [IRCCapability.sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
-        return offered.subtracting(accountCapabilities)
-    }()
-
-    /// What has a meaning only where people can log in.
-    static let accountCapabilities: IRCCapabilitySet = [.accountNotify, .selfMessage]
 
     var caps: IRCCapabilitySet { negotiation.enabled }
 

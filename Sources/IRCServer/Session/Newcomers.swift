@@ -1,4 +1,5 @@
 import BridgeTypes
+import Rooms
 import WireBytes
 
 /// A client that is about to get its name.
@@ -16,6 +17,9 @@ struct Newcomer {
 /// Clients that wait for their names, or whose names others may still contest; ``TwinName`` has the rules.
 final class Newcomers {
     private var newcomers: [ClientID: Newcomer] = [:]
+    private let context: RoomsContext
+
+    init(_ context: RoomsContext) { self.context = context }
 
     var isEmpty: Bool { newcomers.isEmpty }
 
@@ -32,15 +36,24 @@ final class Newcomers {
         return newcomers[client]?.deadline != nil
     }
 
-    func wait(_ client: ClientID, until deadline: MonotonicInstant) { newcomers[client]?.deadline = deadline }
+    func wait(_ client: ClientID, until deadline: MonotonicInstant) {
+        newcomers[client]?.deadline = deadline
+        context.timers.set(.naming(client), at: deadline)
+    }
 
-    /// It has its name. False: it did not wait for one.
-    @discardableResult
-    func remove(_ client: ClientID) -> Bool { newcomers.removeValue(forKey: client) != nil }
+    /// It has its name; who did not answer until now may still do so.
+    func remove(_ client: ClientID) {
+        if newcomers.removeValue(forKey: client) != nil { context.timers.cancel(.naming(client)) }
+    }
 
-    /// Those that wait for an older client, which is gone.
-    func waiting(for older: ClientID) -> [ClientID] {
-        newcomers.filter { $0.value.deadline != nil && $0.value.asked.contains(older) }.keys
-            .sorted { $0.rawValue < $1.rawValue }
+    /// A client is gone: it waits no longer, and no other waits for it.
+    func forget(_ client: ClientID) {
+        guard !isEmpty else { return }
+        remove(client)
+        let waiting = newcomers.filter { $0.value.deadline != nil && $0.value.asked.contains(client) }
+        // Not at once: somebody may be telling others of it.
+        for newer in waiting.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            context.timers.set(.naming(newer), at: context.now.monotonic)
+        }
     }
 }

@@ -24,12 +24,7 @@ extension IRCServer {
         goOnRegistering(session)
     }
 
-    /// Completes registration when everything is there.
-    func goOnRegistering(_ session: IRCSession) {
-        if session.isReadyToRegister { register(session) }
-    }
-
-    private func register(_ session: IRCSession) {
+    func register(_ session: IRCSession) {
         guard session.state == .registering, let nick = session.nick, let user = session.user else { return }
         guard admit(session), isNamed(session) else { return }
         if let account = session.account, let here = person(of: account) {
@@ -53,8 +48,57 @@ extension IRCServer {
         comeBack(session)
     }
 
-    func registered(_ session: IRCSession) {
-        hasName(session)
+    /// Whether the client may come in now. False: it waits for a verdict, or was told that it may not.
+    private func admit(_ session: IRCSession) -> Bool {
+        // A response that is whole gets its verdict first: some clients send CAP END without waiting for it, and have said
+        // all the same who they are. What is in the middle is given up.
+        if session.sasl.abandon() { reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session) }
+        guard !logins.isBusy(with: session.id) else { return false }
+        if session.account != nil || session.isAdmitted { return true }
+        if let password = session.password {
+            session.password = nil
+            let step = logins.checkPass(
+                password, canBeAccount: session.origin.allowsLogin, session.id, from: session.origin.address,
+                now: context.now.monotonic)
+            if let step {
+                take(step, session)
+                return session.isAdmitted
+            }
+        }
+        guard needsLogin(session) else { return true }
+        reply(session.numeric(.errPasswdMismatch, "You must log in to connect to this server"), session)
+        if session.caps.contains(.standardReplies) {
+            reply(
+                .fail(
+                    "*", "ACCOUNT_REQUIRED", text: "Log in with SASL, or with PASS account:password",
+                    source: settings.serverName), session)
+        }
+        close(session, reason: "You must log in to connect to this server")
+        return false
+    }
+
+    /// Enters a client as one more of a person who is here.
+    private func attach(_ session: IRCSession, to personID: PersonID) {
+        let others = sessions(of: personID)
+        guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
+        counts.registered()
+        context.identities.add(session.id, to: personID)
+        guard let person = context.identities[personID] else { return }
+        session.registered(as: personID)
+        session.take(nick: person.nick)
+        let away = session.earlyAway
+        registered(session)
+        welcome(session)
+        comeBack(session)
+        if let away {
+            setAway(away, session)
+        } else {
+            settleAway(of: personID, by: session)
+        }
+    }
+
+    private func registered(_ session: IRCSession) {
+        newcomers.remove(session.id)
         session.forgetUnusedLogin()
         if !session.hasEnded {
             context.timers.set(
@@ -65,7 +109,7 @@ extension IRCServer {
             ["address": session.origin.address, "nick": session.displayNick, "account": session.account?.name ?? ""])
     }
 
-    func welcome(_ session: IRCSession) {
+    private func welcome(_ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         reply(
             session.numeric(.rplWelcome, "Welcome to the \(settings.network) network, \(person.source)"), session)
@@ -147,5 +191,21 @@ extension IRCServer {
 
     func quitReceived(_ reason: String?, _ session: IRCSession) {
         close(session, reason: reason.map { "Quit: " + $0 } ?? "Client quit")
+    }
+
+    // MARK: - CAP
+
+    /// Source: IRCv3 capability-negotiation.
+    func negotiate(_ params: [String], _ session: IRCSession) {
+        let before = session.caps
+        switch session.negotiate(params) {
+        case .replies(let replies):
+            for line in replies { reply(capLine(line, session), session) }
+            if session.caps != before, session.person != nil { capabilitiesChanged(session) }
+        case .ended: goOnRegistering(session)
+        case .invalid(let subcommand):
+            reply(session.numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"), session)
+        case .needMoreParams: needMoreParams("CAP", session)
+        }
     }
 }

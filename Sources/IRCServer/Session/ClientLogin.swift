@@ -1,0 +1,50 @@
+import Accounts
+import IRCProtocol
+import WireBytes
+
+/// What a client said of itself until it is let in, and as whom it logged in: most need nothing of it once registered.
+final class ClientLogin {
+    var user: String?
+    var userClientName: String?
+    var realname = ""
+    var password: String?
+    var account: AccountSettings?
+    var clientName: String?
+    var isAdmitted = false
+    var sasl = IRCSASLExchange()
+    var isBearerRefused = false
+    var registration: RegistrationTry?
+    var refusedNick: String?
+    var away: ClientAway?
+    var gatewayTry: GatewayTry?
+    var failedTries = 0
+    /// What AWAY said before registration; an empty text: back.
+    var earlyAway: String?
+}
+
+/// The account that a client is about to have.
+struct RegistrationTry {
+    /// Its name, folded.
+    var name: String
+    /// Of the line that asked for it.
+    var label: String?
+}
+
+/// What a gateway said, while its password is being checked.
+struct GatewayTry {
+    var name: String
+    /// The user's.
+    var address: NetworkAddress
+}
+
+/// That a client of an account is away.
+struct ClientAway {
+    /// The text of a client that is as good as not there: it says nothing about the person while others do.
+    ///
+    /// Source: IRCv3 pre-away.
+    static let absent = "*"
+
+    var text: String
+    /// Later ones are greater.
+    var order: UInt64
+}
