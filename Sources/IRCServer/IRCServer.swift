@@ -1,14 +1,11 @@
 import Accounts
 import BridgeTypes
 import ChatModel
-import Dialects
-import Digests
 import IRCProtocol
 import Identities
 import Media
 import Rooms
 import Upstream
-import WireBytes
 
 // The IRC server: clients on one side, rooms on the other, which know nothing of each other. It owns what its features share; each
 // feature is an extension in a file of its own.

@@ -1,4 +1,3 @@
-import Accounts
 import BridgeTypes
 import ChatModel
 import HTTPProtocol

@@ -1,8 +1,6 @@
 import Accounts
 import BridgeTypes
-import ChatModel
 import IRCProtocol
-import Identities
 import Rooms
 
 /// What a room tells IRC: the channel shows it; what is more than one room's goes to the server.

@@ -4,7 +4,6 @@ import IRCProtocol
 import Identities
 import Rooms
 import Upstream
-import WireBytes
 
 // A client enters a room, is told what it must know of it, and leaves it.
 

@@ -1,6 +1,4 @@
 import Accounts
-import BridgeTypes
-import ChatModel
 import IRCProtocol
 import Identities
 import Rooms

@@ -1,5 +1,4 @@
 import IRCProtocol
-import Rooms
 
 /// A command that clients may send: what is checked before its handler runs, what its line costs, and the handler.
 struct IRCCommand: Sendable {

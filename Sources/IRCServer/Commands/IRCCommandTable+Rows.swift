@@ -1,7 +1,4 @@
-import BridgeTypes
 import IRCProtocol
-import Media
-import Rooms
 
 // The commands of a bridge, one row each. Only who makes a bridge names them: neither the bridge nor a session knows which
 // there are.

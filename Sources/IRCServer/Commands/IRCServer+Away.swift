@@ -1,5 +1,4 @@
 import BridgeTypes
-import ChatModel
 import IRCProtocol
 import Identities
 import Rooms

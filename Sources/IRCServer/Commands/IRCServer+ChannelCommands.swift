@@ -2,10 +2,7 @@ import BridgeTypes
 import ChatModel
 import IRCProtocol
 import Identities
-import Media
 import Rooms
-import Upstream
-import WireBytes
 
 // JOIN, PART, NAMES, LIST, TOPIC and MODE: entering rooms, leaving them, and how they are. What people do to each other
 // there is in IRCServer+Moderation.

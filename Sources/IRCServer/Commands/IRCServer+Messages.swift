@@ -3,7 +3,6 @@ import ChatModel
 import IRCProtocol
 import Identities
 import Rooms
-import WireBytes
 
 // PRIVMSG, NOTICE and TAGMSG.
 

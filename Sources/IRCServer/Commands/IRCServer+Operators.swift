@@ -1,11 +1,8 @@
 import Accounts
 import BridgeTypes
-import ChatModel
-import Digests
 import IRCProtocol
 import Identities
 import Rooms
-import WireBytes
 
 // Operators: who they are, and what they may do to IRC users. An operator is whoever has an administrator's account, by
 // having logged in to it or by OPER.

@@ -1,6 +1,4 @@
 import BridgeTypes
-import ChatModel
-import Rooms
 
 /// Who watches which nicks. Costs nothing for those who watch none.
 ///

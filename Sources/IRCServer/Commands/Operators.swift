@@ -1,5 +1,4 @@
 import BridgeTypes
-import Identities
 
 /// Administrators who are here, by account or by OPER, and who reads WALLOPS.
 final class Operators {

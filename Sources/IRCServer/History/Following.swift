@@ -1,5 +1,4 @@
 import BridgeTypes
-import ChatModel
 import Rooms
 import WireBytes
 

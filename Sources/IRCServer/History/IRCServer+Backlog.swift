@@ -1,6 +1,5 @@
 import BridgeTypes
 import ChatModel
-import HTTPProtocol
 import IRCProtocol
 import Rooms
 import Upstream

@@ -1,9 +1,6 @@
-import Accounts
 import BridgeTypes
 import ChatModel
-import HTTPProtocol
 import IRCProtocol
-import Media
 import Rooms
 import WireBytes
 

@@ -1,5 +1,4 @@
 import ChatModel
-import Rooms
 
 /// The messages of a page from which its reader may go on.
 ///

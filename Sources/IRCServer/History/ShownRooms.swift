@@ -1,5 +1,4 @@
 import ChatModel
-import Rooms
 
 /// Up to where one connection was shown the rooms that it left, by places in their orders. What it was shown there it is not
 /// shown again when it enters once more.

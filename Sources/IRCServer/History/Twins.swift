@@ -1,6 +1,3 @@
-import BridgeTypes
-import WireBytes
-
 // Clients of one account that go by the same name: one that came again, or two programs that both call themselves `ann`.
 //
 // When a connection opens and another of the same account and name stands, nobody can tell which it is: the other may be what a

@@ -1,7 +1,6 @@
 import BridgeTypes
 import Dialects
 import IRCProtocol
-import WireBytes
 
 /// The rooms that a backend says it has, as channels.
 struct BackendListing {

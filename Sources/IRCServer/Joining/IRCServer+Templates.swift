@@ -3,7 +3,6 @@ import BridgeTypes
 import ChatModel
 import Dialects
 import IRCProtocol
-import Identities
 import Rooms
 import Upstream
 import WireBytes

@@ -1,11 +1,9 @@
 import Accounts
 import BridgeTypes
-import ChatModel
 import Digests
 import IRCProtocol
 import Identities
 import Rooms
-import Upstream
 import WireBytes
 
 // How logins end: what clients are told of it, and what it changes. What clients show to log in is in IRCServer+LoginCommands and

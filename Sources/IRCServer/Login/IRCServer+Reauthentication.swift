@@ -1,6 +1,5 @@
 import Accounts
 import BridgeTypes
-import ChatModel
 import IRCProtocol
 import Identities
 import Rooms

@@ -3,7 +3,6 @@ import BridgeTypes
 import ChatModel
 import Digests
 import IRCProtocol
-import Identities
 import Rooms
 import WireBytes
 

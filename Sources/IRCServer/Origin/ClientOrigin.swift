@@ -1,5 +1,3 @@
-import Rooms
-
 /// Where a client comes from, as the driver tells it.
 public struct ClientOrigin: Equatable, Sendable {
     /// Numeric address without the port; the path for a unix socket.

@@ -1,6 +1,4 @@
 import Accounts
-import BridgeTypes
-import Digests
 import WireBytes
 
 /// A gateway whose word about the addresses of its users is taken.

@@ -1,6 +1,5 @@
 import BridgeTypes
 import IRCProtocol
-import WireBytes
 
 // What handlers say: all of it leaves by ``Outbound`` and ``LongAnswers``.
 

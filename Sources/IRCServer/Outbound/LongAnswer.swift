@@ -1,6 +1,4 @@
-import BridgeTypes
 import IRCProtocol
-import Rooms
 
 /// An answer that may be longer than a client's queue should be: pulled as the queue drains, in order with live lines.
 ///

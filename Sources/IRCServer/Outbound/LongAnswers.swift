@@ -1,4 +1,3 @@
-import BridgeTypes
 import IRCProtocol
 import Rooms
 

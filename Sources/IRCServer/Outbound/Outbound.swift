@@ -1,7 +1,6 @@
 import BridgeTypes
 import ChatModel
 import IRCProtocol
-import Identities
 import Rooms
 import WireBytes
 

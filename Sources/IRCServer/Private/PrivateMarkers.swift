@@ -1,4 +1,3 @@
-import BridgeTypes
 import ChatModel
 
 /// How far people have read what others told them in private.

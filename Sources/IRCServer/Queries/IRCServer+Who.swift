@@ -1,10 +1,7 @@
 import BridgeTypes
-import ChatModel
 import IRCProtocol
 import Identities
 import Rooms
-import Upstream
-import WireBytes
 
 // WHO: the people of a room, one by nick, or those of the client's own rooms whom a pattern fits.
 

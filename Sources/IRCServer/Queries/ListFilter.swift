@@ -1,6 +1,4 @@
 import IRCProtocol
-import Rooms
-import WireBytes
 
 /// What a LIST asks for: names, patterns, and bounds on people and ages.
 ///

@@ -3,7 +3,6 @@ import ChatModel
 import IRCProtocol
 import Media
 import Rooms
-import Upstream
 
 // Files as IRC users see them: one line each, with a link that opens without the bridge's own token, or the word that there
 // is none.

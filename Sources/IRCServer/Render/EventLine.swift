@@ -1,6 +1,5 @@
 import ChatModel
 import IRCProtocol
-import Rooms
 
 extension StoredMessage {
     /// The line of an event, as it was shown.

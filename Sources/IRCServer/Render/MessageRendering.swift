@@ -1,6 +1,4 @@
-import BridgeTypes
 import ChatModel
-import Dialects
 import IRCProtocol
 import Rooms
 

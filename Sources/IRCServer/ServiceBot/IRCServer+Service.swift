@@ -1,9 +1,6 @@
-import BridgeTypes
-import ChatModel
 import IRCProtocol
 import Identities
 import Rooms
-import WireBytes
 
 // `*bridge`, the service to whom people talk in plain words. Whatever it can do a client without any capability can do with
 // it. It is a person among the others for WHOIS, WHO, ISON and MONITOR; its answers are PRIVMSGs, as ZNC's and soju's are,

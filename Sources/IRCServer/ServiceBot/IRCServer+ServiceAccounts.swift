@@ -6,8 +6,6 @@ import Digests
 import IRCProtocol
 import Identities
 import Rooms
-import Upstream
-import WireBytes
 
 // What the service does for the one who talks to it: logging in and out, whom not to hear, what is told of one's reading.
 

@@ -1,9 +1,7 @@
 import BridgeTypes
 import ChatModel
-import HTTPProtocol
 import IRCProtocol
 import Rooms
-import WireBytes
 
 // What was said before, in the service's words: history, search and show. The messages come the way of CHATHISTORY and
 // SEARCH (IRCServer+History); what differs is how they are told.

@@ -1,9 +1,7 @@
 import BridgeTypes
 import ChatModel
-import HTTPProtocol
 import IRCProtocol
 import Rooms
-import WireBytes
 
 // Answers about the past in the service's words.
 

@@ -2,7 +2,6 @@ import BridgeTypes
 import ChatModel
 import IRCProtocol
 import Rooms
-import WireBytes
 
 /// How the service words an answer about the past.
 struct ServiceReading {

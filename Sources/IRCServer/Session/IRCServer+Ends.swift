@@ -3,7 +3,6 @@ import BridgeTypes
 import IRCProtocol
 import Identities
 import Rooms
-import Upstream
 import WireBytes
 
 // How it ends for a client, and what others see of that.

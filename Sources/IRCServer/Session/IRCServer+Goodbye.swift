@@ -1,7 +1,5 @@
 import BridgeTypes
 import IRCProtocol
-import Rooms
-import WireBytes
 
 // What clients hear of it when the bridge stops.
 

@@ -1,7 +1,6 @@
 import Accounts
 import BridgeTypes
 import ChatModel
-import Digests
 import IRCProtocol
 import Rooms
 

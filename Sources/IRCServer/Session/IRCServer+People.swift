@@ -1,7 +1,6 @@
 import Accounts
 import BridgeTypes
 import ChatModel
-import IRCProtocol
 import Identities
 import Rooms
 import Upstream

@@ -1,9 +1,6 @@
-import Accounts
 import BridgeTypes
 import ChatModel
 import IRCProtocol
-import Identities
-import Rooms
 import WireBytes
 
 // One IRC client: what it said of itself, and where its input and its answers stand.

@@ -1,7 +1,6 @@
 import Accounts
 import IRCProtocol
 import Identities
-import Media
 import Rooms
 
 // What the parts of the bridge are told of its settings.

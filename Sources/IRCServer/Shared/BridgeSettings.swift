@@ -1,7 +1,4 @@
 import Accounts
-import BridgeTypes
-import ChatModel
-import Dialects
 public import Digests
 public import IRCProtocol
 public import Identities

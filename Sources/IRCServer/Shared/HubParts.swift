@@ -2,7 +2,6 @@ import BridgeTypes
 import IRCProtocol
 import Identities
 import Rooms
-import Upstream
 
 /// What the hub and its front ends have in common.
 package struct HubParts {
