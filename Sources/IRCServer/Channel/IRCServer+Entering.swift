@@ -85,13 +85,12 @@ extension IRCServer {
     }
 
     func sendTopic(_ room: Room, _ session: IRCSession) {
-        reply(session.numeric(.rplTopic, room.channel, topic(of: room)), session)
+        reply(.rplTopic, room.channel, topic(of: room), to: session)
         // What came from elsewhere came with the room.
         let given = room.settings.topic.isEmpty ? room.moderation.topic : nil
         reply(
-            session.numeric(
-                .rplTopicWhoTime, room.channel, given?.setBy ?? settings.serverName,
-                String((given?.setAt ?? room.createdAt).milliseconds / 1000)), session)
+            .rplTopicWhoTime, room.channel, given?.setBy ?? settings.serverName,
+            String((given?.setAt ?? room.createdAt).milliseconds / 1000), to: session)
     }
 
     /// 353 … 366. The cursor walks the room's slots.

@@ -23,12 +23,11 @@ extension IRCServer {
             return nil
         }
         guard session.rooms.contains(room.id) else {
-            reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
             return nil
         }
         guard mayModerate(room, session) else {
-            reply(
-                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+            reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
             return nil
         }
         return room
@@ -57,9 +56,8 @@ extension IRCServer {
     func roomMode(_ channel: String, _ params: [String], _ session: IRCSession) {
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard let modes = params.first, !modes.isEmpty else {
-            reply(session.numeric(.rplChannelModeIs, room.channel, room.moderation.modeString), session)
-            return reply(
-                session.numeric(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000)), session)
+            reply(.rplChannelModeIs, room.channel, room.moderation.modeString, to: session)
+            return reply(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000), to: session)
         }
         // Anybody may look at the list; clients do so on their own.
         if ["b", "+b", "-b"].contains(modes), params.count == 1 { return listBans(of: room, session) }
@@ -100,14 +98,11 @@ extension IRCServer {
         case "n":
             // Set for good; asking for what is so already changes nothing.
             if !isSet {
-                reply(
-                    session.numeric(
-                        .errUnknownMode, "n", "is always set: nobody speaks in a room without being in it"), session)
+                reply(.errUnknownMode, "n", "is always set: nobody speaks in a room without being in it", to: session)
             }
         default:
             guard let flag = RoomModeration.Flag(rawValue: letter) else {
-                return reply(
-                    session.numeric(.errUnknownMode, shown(String(letter)), "is no mode of \(room.channel)"), session)
+                return reply(.errUnknownMode, shown(String(letter)), "is no mode of \(room.channel)", to: session)
             }
             if room.moderation.set(flag, isSet, isLasting: operators.contains(moderator)) {
                 changes.add(letter, isSet, nil)
@@ -116,25 +111,23 @@ extension IRCServer {
     }
 
     private func needMore(_ session: IRCSession) {
-        reply(session.numeric(.errNeedMoreParams, "MODE", "Not enough parameters"), session)
+        reply(.errNeedMoreParams, "MODE", "Not enough parameters", to: session)
     }
 
     /// An IRC user in the room; nil after telling the client why not.
     private func member(_ nick: String, of room: Room, _ session: IRCSession) -> (id: PersonID, person: Person)? {
         guard let (id, person) = context.identities.person(nick: nick) else {
-            reply(session.numeric(.errNoSuchNick, shown(nick), "No such nick"), session)
+            reply(.errNoSuchNick, shown(nick), "No such nick", to: session)
             return nil
         }
         guard room.slots.contains(id) else {
-            reply(
-                session.numeric(.errUserNotInChannel, person.nick, room.channel, "They aren't in that room"), session)
+            reply(.errUserNotInChannel, person.nick, room.channel, "They aren't in that room", to: session)
             return nil
         }
         guard person.isLocal else {
             reply(
-                session.numeric(
-                    .errChanOPrivsNeeded, room.channel,
-                    "\(person.nick) is on \(person.host), where IRC operators have no say"), session)
+                .errChanOPrivsNeeded, room.channel,
+                "\(person.nick) is on \(person.host), where IRC operators have no say", to: session)
             return nil
         }
         return (id, person)
@@ -159,19 +152,16 @@ extension IRCServer {
         case .added: changes.add("b", true, mask.text)
         case .known: break
         case .full:
-            reply(session.numeric(.errBanListFull, room.channel, mask.text, "The ban list is full"), session)
+            reply(.errBanListFull, room.channel, mask.text, "The ban list is full", to: session)
         }
     }
 
     private func listBans(of room: Room, _ session: IRCSession) {
         for ban in room.moderation.bans {
-            session.appendLongAnswer(
-                .line(
-                    session.numeric(
-                        .rplBanList, room.channel, ban.mask.text, ban.setBy, String(ban.setAt.milliseconds / 1000))))
+            session.appendLine(
+                .rplBanList, room.channel, ban.mask.text, ban.setBy, String(ban.setAt.milliseconds / 1000))
         }
-        session.appendLongAnswer(
-            .line(session.numeric(.rplEndOfBanList, room.channel, "End of channel ban list")))
+        session.appendLine(.rplEndOfBanList, room.channel, "End of channel ban list")
     }
 
     // MARK: - KICK
@@ -179,7 +169,7 @@ extension IRCServer {
     /// Source: modern.ircdocs.horse, "KICK message".
     func kick(_ channels: [String], _ nicks: [String], reason: String?, _ session: IRCSession) {
         guard channels.count == 1 || channels.count == nicks.count else {
-            return reply(session.numeric(.errNeedMoreParams, "KICK", "Not enough parameters"), session)
+            return reply(.errNeedMoreParams, "KICK", "Not enough parameters", to: session)
         }
         for (index, nick) in nicks.prefix(Self.maxKickTargets).enumerated() {
             let channel = channels.count == 1 ? channels[0] : channels[index]
@@ -223,35 +213,30 @@ extension IRCServer {
         guard let personID = session.person, let person = context.identities[personID],
             session.rooms.contains(room.id)
         else {
-            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
         }
         if room.moderation.has(.inviteOnly), !mayModerate(room, session) {
-            return reply(
-                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+            return reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
         }
         guard let (id, target) = context.identities.person(nick: nick), target.isPresent else {
-            return reply(session.numeric(.errNoSuchNick, shown(nick), "No such nick"), session)
+            return reply(.errNoSuchNick, shown(nick), "No such nick", to: session)
         }
         guard !room.slots.contains(id) else {
-            return reply(
-                session.numeric(.errUserOnChannel, target.nick, room.channel, "is already in that room"), session)
+            return reply(.errUserOnChannel, target.nick, room.channel, "is already in that room", to: session)
         }
         let guests = sessions(of: id)
         guard let guest = guests.first else {
             return reply(
-                session.numeric(
-                    .errNoSuchNick, target.nick,
-                    "This person is on \(target.host), which takes no invitations from here"), session)
+                .errNoSuchNick, target.nick, "This person is on \(target.host), which takes no invitations from here",
+                to: session)
         }
         guard mayEnter(room, guest) else {
             return reply(
-                session.numeric(
-                    .errInviteOnlyChan, room.channel, "The account of \(target.nick) may not enter this room"),
-                session)
+                .errInviteOnlyChan, room.channel, "The account of \(target.nick) may not enter this room", to: session)
         }
         room.moderation.invite(id)
-        reply(session.numeric(.rplInviting, target.nick, room.channel), session)
-        if let away = target.away { reply(session.numeric(.rplAway, target.nick, away), session) }
+        reply(.rplInviting, target.nick, room.channel, to: session)
+        if let away = target.away { reply(.rplAway, target.nick, away, to: session) }
         let told = IRCMessage(
             tags: stamp(person), source: person.source, command: "INVITE", params: [target.nick, room.channel])
         for client in guests { deliver(told, to: client.id, label: nil) }
@@ -262,10 +247,10 @@ extension IRCServer {
     private func listInvitations(_ session: IRCSession) {
         if let person = session.person {
             for room in rooms where room.moderation.isInvited(person) {
-                session.appendLongAnswer(.line(session.numeric(.rplInviteList, room.channel)))
+                session.appendLine(.rplInviteList, room.channel)
             }
         }
-        session.appendLongAnswer(.line(session.numeric(.rplEndOfInviteList, "End of /INVITE list")))
+        session.appendLine(.rplEndOfInviteList, "End of /INVITE list")
     }
 
     // MARK: - TOPIC
@@ -278,18 +263,16 @@ extension IRCServer {
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard room.settings.topic.isEmpty else {
             return reply(
-                session.numeric(
-                    .errChanOPrivsNeeded, room.channel,
-                    "The topic of this room comes from the bridge's configuration or the backend"), session)
+                .errChanOPrivsNeeded, room.channel,
+                "The topic of this room comes from the bridge's configuration or the backend", to: session)
         }
         guard session.rooms.contains(room.id), let personID = session.person,
             let person = context.identities[personID]
         else {
-            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
         }
         guard !room.moderation.has(.protectedTopic) || mayModerate(room, session) else {
-            return reply(
-                session.numeric(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room"), session)
+            return reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
         }
         let clean = Self.cleanTopic(text)
         room.moderation.setTopic(clean, by: person.source, at: context.now.wall)

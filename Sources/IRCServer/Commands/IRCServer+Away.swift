@@ -19,9 +19,9 @@ extension IRCServer {
         guard let personID = session.person else { return }
         let clean = text.map { IdentityMap.realname($0, maxBytes: IRCSession.maxAwayBytes) }
         if text == nil {
-            reply(session.numeric(.rplUnAway, "You are no longer marked as being away"), session)
+            reply(.rplUnAway, "You are no longer marked as being away", to: session)
         } else {
-            reply(session.numeric(.rplNowAway, "You have been marked as being away"), session)
+            reply(.rplNowAway, "You have been marked as being away", to: session)
         }
         guard session.account != nil else { return awayChanged(of: personID, to: clean, session) }
         session.setAway(clean)

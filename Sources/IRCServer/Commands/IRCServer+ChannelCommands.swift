@@ -48,7 +48,7 @@ extension IRCServer {
         }
         guard session.rooms.contains(room.id) else {
             forgetMembership(channel: channel, session)
-            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
         }
         part(room, reason: reason, isAsked: true, session)
     }
@@ -56,7 +56,7 @@ extension IRCServer {
     // MARK: - NAMES and LIST
 
     func list(_ filter: ListFilter, _ session: IRCSession) {
-        reply(session.numeric(.rplListStart, "Channel", "Users  Name"), session)
+        reply(.rplListStart, "Channel", "Users  Name", to: session)
         askForTemplateRooms()
         let listing = RoomListing(filter: filter)
         session.appendLongAnswer(
@@ -85,14 +85,14 @@ extension IRCServer {
 
     func names(_ channels: [String], _ session: IRCSession) {
         guard !channels.isEmpty else {
-            return reply(session.numeric(.rplEndOfNames, "*", "End of /NAMES list"), session)
+            return reply(.rplEndOfNames, "*", "End of /NAMES list", to: session)
         }
         for channel in channels {
             if let room = room(channel: channel, for: session) {
                 appendNames(of: room, session)
             } else {
                 let shown = PrintableText.of(channel, maxBytes: 100)
-                session.appendLongAnswer(.line(session.numeric(.rplEndOfNames, shown, "End of /NAMES list")))
+                session.appendLine(.rplEndOfNames, shown, "End of /NAMES list")
             }
         }
     }
@@ -106,7 +106,7 @@ extension IRCServer {
     private func readTopic(_ channel: String, _ session: IRCSession) {
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard !topic(of: room).isEmpty else {
-            return reply(session.numeric(.rplNoTopic, room.channel, "No topic is set"), session)
+            return reply(.rplNoTopic, room.channel, "No topic is set", to: session)
         }
         sendTopic(room, session)
     }
@@ -116,9 +116,9 @@ extension IRCServer {
         guard settings.casemapping.fold(target) == settings.casemapping.fold(session.displayNick) else {
             if context.identities.person(nick: target) == nil {
                 let shown = PrintableText.of(target, maxBytes: 64)
-                return reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
+                return reply(.errNoSuchNick, shown, "No such nick", to: session)
             }
-            return reply(session.numeric(.errUsersDontMatch, "Modes of others are their own"), session)
+            return reply(.errUsersDontMatch, "Modes of others are their own", to: session)
         }
         ownMode(params, session)
     }

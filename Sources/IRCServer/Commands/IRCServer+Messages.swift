@@ -89,7 +89,7 @@ extension IRCServer {
             if MessageRendering.isForeignCTCP(words.text) {
                 _ = room.showLocally(words, annotations: clientTags.annotations, from: session.id, context)
             } else if MessageText.withoutFormatting(words.text).isEmpty {
-                reply(session.numeric(.errNoTextToSend, "No text to send"), session)
+                reply(.errNoTextToSend, "No text to send", to: session)
             } else {
                 submit(words, clientTags, room, label: label, session)
             }
@@ -174,7 +174,7 @@ extension IRCServer {
             send(to: other.id)
         }
         if verb == .privmsg, let away = target.away {
-            reply(session.numeric(.rplAway, target.nick, away), session)
+            reply(.rplAway, target.nick, away, to: session)
         }
     }
 
@@ -213,6 +213,6 @@ extension IRCServer {
             return message(.privmsg, targets: [service], words: SpokenText(text: text), tags: [], session)
         }
         let name = service.map { PrintableText.of($0, maxBytes: 64) } ?? "*"
-        reply(session.numeric(.errNoSuchService, name.isEmpty ? "*" : name, "No such service"), session)
+        reply(.errNoSuchService, name.isEmpty ? "*" : name, "No such service", to: session)
     }
 }

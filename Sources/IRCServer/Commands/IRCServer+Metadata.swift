@@ -22,9 +22,7 @@ extension IRCServer {
     func metadata(_ params: [String], _ session: IRCSession) {
         guard session.caps.contains(.metadata) else {
             // Every answer is a batch or a line that only clients with the capability understand.
-            return reply(
-                session.numeric(.errUnknownCommand, "METADATA", "Request the capability draft/metadata-2 first"),
-                session)
+            return reply(.errUnknownCommand, "METADATA", "Request the capability draft/metadata-2 first", to: session)
         }
         let keys = Array(params.dropFirst(2))
         switch IRCCasemapping.ascii.fold(params[1]) {
@@ -47,7 +45,7 @@ extension IRCServer {
         switch IRCCasemapping.ascii.fold(params[1]) {
         case "get":
             guard !keys.isEmpty else {
-                return reply(session.numeric(.errNeedMoreParams, "METADATA", "Not enough parameters"), session)
+                return reply(.errNeedMoreParams, "METADATA", "Not enough parameters", to: session)
             }
             replyBatch("metadata", [name], keys.map { value(of: $0, name, target, session) }, session)
         case "list":
@@ -65,7 +63,7 @@ extension IRCServer {
             }
         case "set":
             guard let key = keys.first else {
-                return reply(session.numeric(.errNeedMoreParams, "METADATA", "Not enough parameters"), session)
+                return reply(.errNeedMoreParams, "METADATA", "Not enough parameters", to: session)
             }
             guard MetadataSubscriptions.isKey(key) else {
                 return failMetadata("KEY_INVALID", [word(key)], "That is no key", session)

@@ -18,7 +18,7 @@ extension IRCServer {
         case "C", "c": monitors.forget(session.id)
         case "L", "l":
             answer(.rplMonList, monitors.list(of: session.id).map(\.nick), session)
-            session.appendLongAnswer(.line(session.numeric(.rplEndOfMonList, "End of MONITOR list")))
+            session.appendLine(.rplEndOfMonList, "End of MONITOR list")
         case "S", "s": tellPresence(of: monitors.list(of: session.id).map(\.nick), session)
         default: break
         }
@@ -48,10 +48,7 @@ extension IRCServer {
 
     private func tellMonitorsFull(_ targets: [String], _ session: IRCSession) {
         for line in pack(targets, besides: session.displayNick.utf8.count + 40) {
-            session.appendLongAnswer(
-                .line(
-                    session.numeric(
-                        .errMonListFull, String(Monitors.maxTargets), line, "Monitor list is full.")))
+            session.appendLine(.errMonListFull, String(Monitors.maxTargets), line, "Monitor list is full.")
         }
     }
 
@@ -72,7 +69,7 @@ extension IRCServer {
 
     private func answer(_ numeric: IRCNumeric, _ words: [String], _ session: IRCSession) {
         for line in pack(words, besides: session.displayNick.utf8.count) {
-            session.appendLongAnswer(.line(session.numeric(numeric, line)))
+            session.appendLine(numeric, line)
         }
     }
 

@@ -12,14 +12,14 @@ extension IRCServer {
     func becomeOperator(_ session: IRCSession, _ account: AccountSettings?) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         guard let account, account.isAdmin else {
-            return reply(session.numeric(.errNoOperHost, "This account is no administrator's"), session)
+            return reply(.errNoOperHost, "This account is no administrator's", to: session)
         }
         session.failedTries = 0
         let isNews = operators.add(personID)
         context.note(
             .info, "client-oper", "an IRC user became an operator",
             ["address": session.origin.address, "nick": person.nick, "account": account.name])
-        reply(session.numeric(.rplYoureOper, "You are now an IRC operator"), session)
+        reply(.rplYoureOper, "You are now an IRC operator", to: session)
         guard isNews else { return }
         tellOwnMode("+o", personID, session)
         promote(personID, session)
@@ -42,7 +42,7 @@ extension IRCServer {
     func ownMode(_ params: [String], _ session: IRCSession) {
         guard let personID = session.person else { return }
         guard let modes = params.first, !modes.isEmpty else {
-            return reply(session.numeric(.rplUModeIs, ownModes(personID)), session)
+            return reply(.rplUModeIs, ownModes(personID), to: session)
         }
         var isSet = true
         var isUnknown = false
@@ -64,7 +64,7 @@ extension IRCServer {
         }
         let changes = (set.isEmpty ? "" : "+" + set) + (unset.isEmpty ? "" : "-" + unset)
         if !changes.isEmpty { tellOwnMode(changes, personID, session) }
-        if isUnknown { reply(session.numeric(.errUModeUnknownFlag, "Unknown MODE flag"), session) }
+        if isUnknown { reply(.errUModeUnknownFlag, "Unknown MODE flag", to: session) }
     }
 
     /// Whether something changed.
@@ -98,14 +98,12 @@ extension IRCServer {
     func kill(_ nick: String, reason: String?, _ session: IRCSession) {
         let shown = PrintableText.of(nick, maxBytes: 64)
         guard let (id, target) = context.identities.person(nick: nick), target.isPresent else {
-            return reply(session.numeric(.errNoSuchNick, shown, "No such nick"), session)
+            return reply(.errNoSuchNick, shown, "No such nick", to: session)
         }
         let clients = sessions(of: id)
         guard !clients.isEmpty, let killer = session.person.flatMap({ context.identities[$0] }) else {
             return reply(
-                session.numeric(
-                    .errNoPrivileges, "\(target.nick) is on \(target.host), where IRC operators have no say"),
-                session)
+                .errNoPrivileges, "\(target.nick) is on \(target.host), where IRC operators have no say", to: session)
         }
         let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) } ?? ""
         let comment = "Killed (\(killer.nick) (\(why.isEmpty ? "no reason" : why)))"

@@ -20,7 +20,7 @@ extension IRCServer {
             return refuse("PRIVS_NEEDED", "Your account may not say things under others' names")
         }
         guard session.rooms.contains(room.id) else {
-            return reply(session.numeric(.errNotOnChannel, room.channel, "You're not in that room"), session)
+            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
         }
         if let why = silence(in: room, session) { return reply(why, session) }
         guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),

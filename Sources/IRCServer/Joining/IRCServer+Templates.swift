@@ -131,7 +131,7 @@ extension IRCServer {
 
     func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
         let shown = PrintableText.of(channel, maxBytes: 100)
-        reply(session.numeric(numeric, shown.isEmpty ? "*" : shown, why), session)
+        reply(numeric, shown.isEmpty ? "*" : shown, why, to: session)
     }
 
     // MARK: - The backend's list

@@ -83,16 +83,16 @@ extension IRCServer {
         let busy = "Too many people log in at this moment; try again"
         switch purpose {
         case .sasl: tellSASL(refusal, session)
-        case .oper where isBusy: reply(session.numeric(.errPasswdMismatch, busy), session)
+        case .oper where isBusy: reply(.errPasswdMismatch, busy, to: session)
         case .oper:
-            reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session)
+            reply(.errPasswdMismatch, "Password incorrect", to: session)
             countFailedTry(session)
         case .service where isBusy: say(busy + ".", to: session)
         case .service:
             say("Name or password are wrong.", to: session)
             countFailedTry(session)
         case .gateway, .accountPass, .serverPass, .newAccount:
-            if !isBusy { reply(session.numeric(.errPasswdMismatch, "Password incorrect"), session) }
+            if !isBusy { reply(.errPasswdMismatch, "Password incorrect", to: session) }
             close(session, reason: isBusy ? busy : "Password incorrect")
         }
     }
@@ -110,10 +110,9 @@ extension IRCServer {
         let mask =
             person?.source
             ?? "\(session.displayNick)!\(session.user ?? "*")@\(IdentityMap.hostname(settings.serverName))"
-        reply(
-            session.numeric(.rplLoggedIn, mask, account.name, "You are now logged in as \(account.name)"), session)
+        reply(.rplLoggedIn, mask, account.name, "You are now logged in as \(account.name)", to: session)
         if login.purpose == .sasl {
-            reply(session.numeric(.rplSASLSuccess, "SASL authentication successful"), session)
+            reply(.rplSASLSuccess, "SASL authentication successful", to: session)
         }
         // What USER said is forgotten once registered, but for the ident that came of it.
         let client = login.clientName ?? person.flatMap { ClientName.clean(String($0.ident.drop { $0 == "~" })) }
@@ -145,11 +144,9 @@ extension IRCServer {
         case .wrongPassword: saslFailed(session, "SASL authentication failed")
         case .tokenRefused: refuseBearer(session)
         // Not the client's fault: neither counts.
-        case .busy: reply(session.numeric(.errSASLFail, "Too many people log in at this moment; try again"), session)
+        case .busy: reply(.errSASLFail, "Too many people log in at this moment; try again", to: session)
         case .unanswered(let place):
-            reply(
-                session.numeric(.errSASLFail, "\(place) cannot say at the moment whose token that is; try again"),
-                session)
+            reply(.errSASLFail, "\(place) cannot say at the moment whose token that is; try again", to: session)
         case .ambiguousName:
             saslFailed(session, "Your name there cannot be an account here; ask for an account of your own")
         case .notThemselves: saslFailed(session, "You may only log in as yourself")
@@ -164,7 +161,7 @@ extension IRCServer {
 
     /// Refuses a try that needed no checking.
     func saslFailed(_ session: IRCSession, _ why: String) {
-        reply(session.numeric(.errSASLFail, why), session)
+        reply(.errSASLFail, why, to: session)
         countFailedTry(session)
     }
 

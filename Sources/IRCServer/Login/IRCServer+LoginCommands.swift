@@ -21,10 +21,10 @@ extension IRCServer {
     /// Source: IRCv3 sasl-3.1, "Numerics used by this extension"; sasl-3.2, "SASL Reauthentication".
     func authenticate(_ param: String, _ session: IRCSession) {
         guard session.caps.contains(.sasl) else {
-            return reply(session.numeric(.errSASLFail, "Request the capability sasl first"), session)
+            return reply(.errSASLFail, "Request the capability sasl first", to: session)
         }
         if logins.isBusy(with: session.id), param != "*" {
-            return reply(session.numeric(.errSASLFail, "Wait for the answer to your last try"), session)
+            return reply(.errSASLFail, "Wait for the answer to your last try", to: session)
         }
         let offered = mechanisms(for: session.origin)
         // However the client takes it that its token was refused: it was a try.
@@ -42,16 +42,16 @@ extension IRCServer {
         case .needMoreData: break
         case .unknownMechanism:
             let mechanisms = offered.map(\.rawValue).joined(separator: ",")
-            reply(session.numeric(.rplSASLMechs, mechanisms, "are available SASL mechanisms"), session)
-            reply(session.numeric(.errSASLFail, "SASL authentication failed"), session)
+            reply(.rplSASLMechs, mechanisms, "are available SASL mechanisms", to: session)
+            reply(.errSASLFail, "SASL authentication failed", to: session)
         case .malformed: saslFailed(session, "The SASL response is malformed")
         case .endless: saslFailed(session, "The SASL response is too long")
         case .tooLong:
-            reply(session.numeric(.errSASLTooLong, "SASL message too long"), session)
+            reply(.errSASLTooLong, "SASL message too long", to: session)
             if wasRefused { countFailedTry(session) }
         case .aborted:
             logins.abandon(session.id)
-            reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session)
+            reply(.errSASLAborted, "SASL authentication aborted", to: session)
             if wasRefused { countFailedTry(session) }
         case .response(.plain, let bytes): plainReceived(bytes, session)
         case .response(.scramSHA256, let bytes): scramReceived(bytes, session)
@@ -164,11 +164,10 @@ extension IRCServer {
     /// Source: modern.ircdocs.horse, "OPER message".
     func oper(_ account: String, _ password: String, _ session: IRCSession) {
         guard session.origin.allowsLogin else {
-            return reply(
-                session.numeric(.errNoOperHost, "A password does not cross this connection; use TLS"), session)
+            return reply(.errNoOperHost, "A password does not cross this connection; use TLS", to: session)
         }
         guard !logins.isBusy(with: session.id) else {
-            return reply(session.numeric(.errPasswdMismatch, "Wait for the answer to your last try"), session)
+            return reply(.errPasswdMismatch, "Wait for the answer to your last try", to: session)
         }
         // The name without what a client calls itself.
         check(SecretBytes(password.utf8), of: ClientName.split(account).account, client: nil, .oper, session)

@@ -52,7 +52,7 @@ extension IRCServer {
     private func admit(_ session: IRCSession) -> Bool {
         // A response that is whole gets its verdict first: some clients send CAP END without waiting for it, and have said
         // all the same who they are. What is in the middle is given up.
-        if session.sasl.abandon() { reply(session.numeric(.errSASLAborted, "SASL authentication aborted"), session) }
+        if session.sasl.abandon() { reply(.errSASLAborted, "SASL authentication aborted", to: session) }
         guard !logins.isBusy(with: session.id) else { return false }
         if session.account != nil || session.isAdmitted { return true }
         if let password = session.password {
@@ -66,7 +66,7 @@ extension IRCServer {
             }
         }
         guard needsLogin(session) else { return true }
-        reply(session.numeric(.errPasswdMismatch, "You must log in to connect to this server"), session)
+        reply(.errPasswdMismatch, "You must log in to connect to this server", to: session)
         if session.caps.contains(.standardReplies) {
             reply(
                 .fail(
@@ -111,18 +111,12 @@ extension IRCServer {
 
     private func welcome(_ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
+        reply(.rplWelcome, "Welcome to the \(settings.network) network, \(person.source)", to: session)
+        reply(.rplYourHost, "Your host is \(settings.serverName), running chatbridge \(settings.version)", to: session)
         reply(
-            session.numeric(.rplWelcome, "Welcome to the \(settings.network) network, \(person.source)"), session)
-        reply(
-            session.numeric(
-                .rplYourHost, "Your host is \(settings.serverName), running chatbridge \(settings.version)"), session)
-        reply(
-            session.numeric(
-                .rplCreated,
-                "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))"), session)
-        reply(
-            session.numeric(
-                .rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "Biow", "bimnotv", "bov"), session)
+            .rplCreated, "This server was started \(IRCServerTime.format(milliseconds: startedAt.milliseconds))",
+            to: session)
+        reply(.rplMyInfo, settings.serverName, "chatbridge-\(settings.version)", "Biow", "bimnotv", "bov", to: session)
         sendISupport(session)
         lusers(of: nil, session)
         tellOwnMetadata(session)
@@ -132,8 +126,8 @@ extension IRCServer {
     private func refuse(_ nick: String, _ refusal: NickRefusal, _ session: IRCSession) {
         let shown = PrintableText.of(nick, maxBytes: 64)
         switch refusal {
-        case .erroneous: reply(session.numeric(.errErroneusNickname, shown, "Erroneous nickname"), session)
-        case .inUse: reply(session.numeric(.errNicknameInUse, shown, "Nickname is already in use"), session)
+        case .erroneous: reply(.errErroneusNickname, shown, "Erroneous nickname", to: session)
+        case .inUse: reply(.errNicknameInUse, shown, "Nickname is already in use", to: session)
         }
     }
 
@@ -141,7 +135,7 @@ extension IRCServer {
 
     func nickReceived(_ nick: String?, _ session: IRCSession) {
         guard let nick, !nick.isEmpty else {
-            return reply(session.numeric(.errNoNicknameGiven, "No nickname given"), session)
+            return reply(.errNoNicknameGiven, "No nickname given", to: session)
         }
         changeNick(nick, session)
     }
@@ -204,7 +198,7 @@ extension IRCServer {
             if session.caps != before, session.person != nil { capabilitiesChanged(session) }
         case .ended: goOnRegistering(session)
         case .invalid(let subcommand):
-            reply(session.numeric(.errInvalidCapCmd, subcommand, "Invalid CAP command"), session)
+            reply(.errInvalidCapCmd, subcommand, "Invalid CAP command", to: session)
         case .needMoreParams: needMoreParams("CAP", session)
         }
     }

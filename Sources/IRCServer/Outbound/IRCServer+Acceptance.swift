@@ -11,7 +11,7 @@ extension IRCServer {
     // MARK: - PING and PONG
 
     func pingReceived(_ token: String?, _ session: IRCSession) {
-        guard let token else { return reply(session.numeric(.errNoOrigin, "No origin specified"), session) }
+        guard let token else { return reply(.errNoOrigin, "No origin specified", to: session) }
         let pong = IRCMessage(source: settings.serverName, command: "PONG", params: [settings.serverName, token])
         let held = session.lastKept.map {
             IRCSession.HeldPong(

@@ -11,6 +11,10 @@ extension IRCServer {
 
     func reply(_ message: IRCMessage, _ session: IRCSession) { outbound.reply(message, session) }
 
+    func reply(_ numeric: IRCNumeric, _ params: String..., to session: IRCSession) {
+        reply(session.line(numeric, params), session)
+    }
+
     func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
         outbound.deliver(message, to: client, label: label)
     }

@@ -9,35 +9,31 @@ import Rooms
 extension IRCServer {
     func unknownCommand(_ verb: String, _ session: IRCSession) {
         guard session.person != nil else { return notRegistered(session) }
-        reply(
-            session.numeric(.errUnknownCommand, PrintableText.prefix(of: verb, maxBytes: 64), "Unknown command"),
-            session)
+        reply(.errUnknownCommand, PrintableText.prefix(of: verb, maxBytes: 64), "Unknown command", to: session)
     }
 
     func notRegistered(_ session: IRCSession) {
-        reply(session.numeric(.errNotRegistered, "You have not registered"), session)
+        reply(.errNotRegistered, "You have not registered", to: session)
     }
 
     func needMoreParams(_ verb: String, _ session: IRCSession) {
-        reply(session.numeric(.errNeedMoreParams, verb, "Not enough parameters"), session)
+        reply(.errNeedMoreParams, verb, "Not enough parameters", to: session)
     }
 
     func alreadyRegistered(_ session: IRCSession) {
-        reply(session.numeric(.errAlreadyRegistered, "You may not reregister"), session)
+        reply(.errAlreadyRegistered, "You may not reregister", to: session)
     }
 
     static let noSuchRoom = "No such room; LIST shows them"
 
     func noSuchChannel(_ channel: String, _ session: IRCSession) {
         let shown = PrintableText.of(channel, maxBytes: 100)
-        reply(session.numeric(.errNoSuchChannel, shown.isEmpty ? "*" : shown, Self.noSuchRoom), session)
+        reply(.errNoSuchChannel, shown.isEmpty ? "*" : shown, Self.noSuchRoom, to: session)
     }
 
     func noSuchServer(_ named: String, _ session: IRCSession) {
         let shown = PrintableText.of(named, maxBytes: 64)
-        reply(
-            session.numeric(
-                .errNoSuchServer, shown.isEmpty ? "*" : shown, "No such server; this one stands alone"), session)
+        reply(.errNoSuchServer, shown.isEmpty ? "*" : shown, "No such server; this one stands alone", to: session)
     }
 
     /// Answers with a batch. Of a labeled answer it is a part.

@@ -46,7 +46,7 @@ extension IRCServer {
 
     func admin(of server: String?, _ session: IRCSession) {
         guard isThisServer(server, session) else { return }
-        reply(session.numeric(.errNoAdminInfo, settings.serverName, "No administrative info available"), session)
+        reply(.errNoAdminInfo, settings.serverName, "No administrative info available", to: session)
     }
 
     /// LINKS with the pattern last, behind the server that is asked.
@@ -55,41 +55,34 @@ extension IRCServer {
         let mask = params.last ?? "*"
         if IRCMask(mask).matches(settings.serverName) {
             reply(
-                session.numeric(
-                    .rplLinks, settings.serverName, settings.serverName,
-                    "0 \(settings.description.isEmpty ? settings.network : settings.description)"), session)
+                .rplLinks, settings.serverName, settings.serverName,
+                "0 \(settings.description.isEmpty ? settings.network : settings.description)", to: session)
         }
         let shown = PrintableText.of(mask, maxBytes: 64)
-        reply(session.numeric(.rplEndOfLinks, shown.isEmpty ? "*" : shown, "End of /LINKS list"), session)
+        reply(.rplEndOfLinks, shown.isEmpty ? "*" : shown, "End of /LINKS list", to: session)
     }
 
     func trace(_ server: String?, _ session: IRCSession) {
         guard isThisServer(server, session) else { return }
-        reply(
-            session.numeric(.rplTraceEnd, settings.serverName, "chatbridge-\(settings.version)", "End of TRACE"),
-            session)
+        reply(.rplTraceEnd, settings.serverName, "chatbridge-\(settings.version)", "End of TRACE", to: session)
     }
 
     func users(of server: String?, _ session: IRCSession) {
         guard isThisServer(server, session) else { return }
-        reply(session.numeric(.errUsersDisabled, "USERS has been disabled"), session)
+        reply(.errUsersDisabled, "USERS has been disabled", to: session)
     }
 
     func summon(_ session: IRCSession) {
-        reply(session.numeric(.errSummonDisabled, "SUMMON has been disabled"), session)
+        reply(.errSummonDisabled, "SUMMON has been disabled", to: session)
     }
 
     func servlist(_ session: IRCSession) {
-        reply(
-            session.numeric(
-                .rplServList, ServiceName.nick, settings.serverName, "*", "0", "0", ServiceName.realname), session)
-        reply(session.numeric(.rplServListEnd, "*", "*", "End of service listing"), session)
+        reply(.rplServList, ServiceName.nick, settings.serverName, "*", "0", "0", ServiceName.realname, to: session)
+        reply(.rplServListEnd, "*", "*", "End of service listing", to: session)
     }
 
     func refuseMachineCommand(_ verb: String, _ session: IRCSession) {
-        reply(
-            session.numeric(
-                .errNoPrivileges, "\(verb) is not for IRC: it is done on the machine, by whoever runs it"), session)
+        reply(.errNoPrivileges, "\(verb) is not for IRC: it is done on the machine, by whoever runs it", to: session)
     }
 
     func helpReceived(_ topic: String?, _ session: IRCSession) {
@@ -100,18 +93,16 @@ extension IRCServer {
             let word = topic.prefix { $0 != " " }
             let shown = PrintableText.of(String(word), maxBytes: 64)
             return reply(
-                session.numeric(
-                    .errHelpNotFound, shown.isEmpty || shown.hasPrefix(":") ? "*" : shown,
-                    "There is no help on this; HELP lists the commands"),
-                session)
+                .errHelpNotFound, shown.isEmpty || shown.hasPrefix(":") ? "*" : shown,
+                "There is no help on this; HELP lists the commands", to: session)
         }
         help(command.verb, "How to use \(command.verb)", command.help, session)
     }
 
     private func help(_ subject: String, _ title: String, _ lines: [String], _ session: IRCSession) {
-        session.appendLongAnswer(.line(session.numeric(.rplHelpStart, subject, title)))
-        for line in lines { session.appendLongAnswer(.line(session.numeric(.rplHelpTxt, subject, line))) }
-        session.appendLongAnswer(.line(session.numeric(.rplEndOfHelp, subject, "End of /HELP")))
+        session.appendLine(.rplHelpStart, subject, title)
+        for line in lines { session.appendLine(.rplHelpTxt, subject, line) }
+        session.appendLine(.rplEndOfHelp, subject, "End of /HELP")
     }
 
     func stats(_ query: String?, of server: String?, _ session: IRCSession) {
@@ -121,15 +112,13 @@ extension IRCServer {
             let seconds = max(0, (context.now.wall.milliseconds - startedAt.milliseconds) / 1000)
             func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + String(number) }
             reply(
-                session.numeric(
-                    .rplStatsUptime,
-                    "Server Up \(seconds / 86400) days \(seconds / 3600 % 24):\(two(seconds / 60 % 60)):\(two(seconds % 60))"
-                ), session)
+                .rplStatsUptime,
+                "Server Up \(seconds / 86400) days \(seconds / 3600 % 24):\(two(seconds / 60 % 60)):\(two(seconds % 60))",
+                to: session)
         }
         let shown = PrintableText.of(letter)
         reply(
-            session.numeric(
-                .rplEndOfStats, shown.isEmpty || shown == ":" || shown == " " ? "*" : shown, "End of /STATS report"),
-            session)
+            .rplEndOfStats, shown.isEmpty || shown == ":" || shown == " " ? "*" : shown, "End of /STATS report",
+            to: session)
     }
 }

@@ -40,7 +40,7 @@ extension IRCServer {
     }
 
     private func endOfWho(_ mask: String, _ session: IRCSession) {
-        session.appendLongAnswer(.line(session.numeric(.rplEndOfWho, shownMask(mask), "End of /WHO list")))
+        session.appendLine(.rplEndOfWho, shownMask(mask), "End of /WHO list")
     }
 
     private func shownMask(_ mask: String) -> String {

@@ -94,7 +94,7 @@ extension IRCServer {
         guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
         context.note(
             .info, "client-logout", "a client logged out", ["address": session.origin.address, "account": name])
-        reply(session.numeric(.rplLoggedOut, person.source, "You are now logged out"), session)
+        reply(.rplLoggedOut, person.source, "You are now logged out", to: session)
         say("You are logged out, and \(person.nick) now.", to: session)
     }
 

@@ -52,7 +52,7 @@ extension IRCServer {
         case .tooLong:
             noteBadLine(session, "too-long")
             pay(1, session)
-            reply(session.numeric(.errInputTooLong, "Input line was too long"), session)
+            reply(.errInputTooLong, "Input line was too long", to: session)
         case .rejected(let error, let label):
             if let label { expectAnswer(to: label, session) }
             noteBadLine(session, "\(error)")
@@ -84,7 +84,7 @@ extension IRCServer {
         }
         guard message.params.count >= command.minParams else { return needMoreParams(command.verb, session) }
         if command.needs == .operatorRights, !isOperators(session) {
-            return reply(session.numeric(.errNoPrivileges, "Permission Denied- You're not an IRC operator"), session)
+            return reply(.errNoPrivileges, "Permission Denied- You're not an IRC operator", to: session)
         }
         command.handle(self, message, session)
     }

@@ -369,7 +369,12 @@ package final class IRCSession {
 
     // MARK: - Replies
 
-    func numeric(_ numeric: IRCNumeric, _ params: String...) -> IRCMessage {
+    func numeric(_ numeric: IRCNumeric, _ params: String...) -> IRCMessage { line(numeric, params) }
+
+    /// A numeric behind the answers that are on their way.
+    func appendLine(_ numeric: IRCNumeric, _ params: String...) { appendLongAnswer(.line(line(numeric, params))) }
+
+    func line(_ numeric: IRCNumeric, _ params: [String]) -> IRCMessage {
         IRCMessage(source: serverName, numeric: numeric, params: [displayNick] + params)
     }
 
