@@ -315,7 +315,7 @@ final class Channel {
             guard let msgid else { continue }
             var line = line("TAGMSG", by: reading.reader, at: context.now.wall, [room.channel])
             line.tags.append(IRCTag(tag, msgid))
-            outbound.deliver(line, to: client, label: nil)
+            outbound.deliver(line, to: client)
         }
     }
 

@@ -68,9 +68,7 @@ extension IRCServer {
     /// - Parameter isAsked: the IRC user wanted it: what is said from now on is not for the person's clients.
     func part(_ room: Room, reason: String?, isAsked: Bool = false, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
-        let line = IRCMessage(
-            tags: stamp(person),
-            source: person.source, command: "PART", params: [room.channel] + (reason.map { [$0] } ?? []))
+        let line = line("PART", by: person, [room.channel] + (reason.map { [$0] } ?? []))
         for client in sessions(of: personID) {
             if isAsked, client.rooms.contains(room.id) { dropCursor(room, client, for: session) }
             endFollowing(room.id, client)

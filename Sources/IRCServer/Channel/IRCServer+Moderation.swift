@@ -23,11 +23,11 @@ extension IRCServer {
             return nil
         }
         guard session.rooms.contains(room.id) else {
-            reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
+            notInRoom(room, session)
             return nil
         }
         guard mayModerate(room, session) else {
-            reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
+            notModerating(room, session)
             return nil
         }
         return room
@@ -111,7 +111,7 @@ extension IRCServer {
     }
 
     private func needMore(_ session: IRCSession) {
-        reply(.errNeedMoreParams, "MODE", "Not enough parameters", to: session)
+        needMoreParams("MODE", session)
     }
 
     /// An IRC user in the room; nil after telling the client why not.
@@ -169,7 +169,7 @@ extension IRCServer {
     /// Source: modern.ircdocs.horse, "KICK message".
     func kick(_ channels: [String], _ nicks: [String], reason: String?, _ session: IRCSession) {
         guard channels.count == 1 || channels.count == nicks.count else {
-            return reply(.errNeedMoreParams, "KICK", "Not enough parameters", to: session)
+            return needMoreParams("KICK", session)
         }
         for (index, nick) in nicks.prefix(Self.maxKickTargets).enumerated() {
             let channel = channels.count == 1 ? channels[0] : channels[index]
@@ -213,10 +213,10 @@ extension IRCServer {
         guard let personID = session.person, let person = context.identities[personID],
             session.rooms.contains(room.id)
         else {
-            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
+            return notInRoom(room, session)
         }
         if room.moderation.has(.inviteOnly), !mayModerate(room, session) {
-            return reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
+            return notModerating(room, session)
         }
         guard let (id, target) = context.identities.person(nick: nick), target.isPresent else {
             return reply(.errNoSuchNick, shown(nick), "No such nick", to: session)
@@ -237,9 +237,8 @@ extension IRCServer {
         room.moderation.invite(id)
         reply(.rplInviting, target.nick, room.channel, to: session)
         if let away = target.away { reply(.rplAway, target.nick, away, to: session) }
-        let told = IRCMessage(
-            tags: stamp(person), source: person.source, command: "INVITE", params: [target.nick, room.channel])
-        for client in guests { deliver(told, to: client.id, label: nil) }
+        let told = line("INVITE", by: person, [target.nick, room.channel])
+        for client in guests { deliver(told, to: client.id) }
         broadcast(told, in: room, except: session.id)
     }
 
@@ -269,10 +268,10 @@ extension IRCServer {
         guard session.rooms.contains(room.id), let personID = session.person,
             let person = context.identities[personID]
         else {
-            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
+            return notInRoom(room, session)
         }
         guard !room.moderation.has(.protectedTopic) || mayModerate(room, session) else {
-            return reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
+            return notModerating(room, session)
         }
         let clean = Self.cleanTopic(text)
         room.moderation.setTopic(clean, by: person.source, at: context.now.wall)

@@ -29,10 +29,7 @@ extension IRCServer {
     /// Source: IRCv3 read-marker.
     func markReadReceived(_ target: String?, _ value: String?, _ session: IRCSession) {
         func refuse(_ code: String, _ context: [String], _ text: String) {
-            reply(
-                IRCMessage(
-                    source: settings.serverName, command: "FAIL", params: ["MARKREAD", code] + context + [text]),
-                session)
+            reply(serverLine("FAIL", ["MARKREAD", code] + context + [text]), session)
         }
         guard let target, !target.isEmpty else { return refuse("NEED_MORE_PARAMS", [], "Missing the target") }
         guard let value else { return readMarker(target, session) }

@@ -47,8 +47,7 @@ extension IRCServer {
         guard let person = context.identities[personID], text != person.away else { return }
         context.identities.setAway(personID, text)
         for id in session.rooms { room(id)?.awayChanged(of: personID, context) }
-        let line = IRCMessage(
-            tags: stamp(person), source: person.source, command: "AWAY", params: text.map { [$0] } ?? [])
+        let line = line("AWAY", by: person, text.map { [$0] } ?? [])
         tellPeers(of: session, line)
         if isToldToo { deliver(line, to: session.id, amid: session.rooms) }
     }

@@ -48,7 +48,7 @@ extension IRCServer {
         }
         guard session.rooms.contains(room.id) else {
             forgetMembership(channel: channel, session)
-            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
+            return notInRoom(room, session)
         }
         part(room, reason: reason, isAsked: true, session)
     }

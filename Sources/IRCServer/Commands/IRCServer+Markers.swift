@@ -75,7 +75,7 @@ extension IRCServer {
 
     func markerMessage(_ target: String, _ at: ChatTimestamp?) -> IRCMessage {
         let value = at.map { "timestamp=" + IRCServerTime.format(milliseconds: $0.milliseconds) } ?? "*"
-        return IRCMessage(source: settings.serverName, command: "MARKREAD", params: [target, value])
+        return serverLine("MARKREAD", [target, value])
     }
 
     private func refuseMarker(_ target: String, _ code: String, _ why: String, _ session: IRCSession) {

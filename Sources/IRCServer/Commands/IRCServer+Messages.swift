@@ -160,7 +160,7 @@ extension IRCServer {
             tags: tags + clientTags, source: person.source, command: verb.rawValue, params: [target.nick])
         let said = words.map { MessageRendering.utterance(head, $0) }
         func send(to client: ClientID) {
-            if let said { deliver(said, to: client) } else { deliver(head, to: client, label: nil) }
+            if let said { deliver(said, to: client) } else { deliver(head, to: client) }
         }
         // What comes to oneself is no answer to the labeled line; its echo is.
         outsideResponse(session) {

@@ -45,7 +45,7 @@ extension IRCServer {
         switch IRCCasemapping.ascii.fold(params[1]) {
         case "get":
             guard !keys.isEmpty else {
-                return reply(.errNeedMoreParams, "METADATA", "Not enough parameters", to: session)
+                return needMoreParams("METADATA", session)
             }
             replyBatch("metadata", [name], keys.map { value(of: $0, name, target, session) }, session)
         case "list":
@@ -63,7 +63,7 @@ extension IRCServer {
             }
         case "set":
             guard let key = keys.first else {
-                return reply(.errNeedMoreParams, "METADATA", "Not enough parameters", to: session)
+                return needMoreParams("METADATA", session)
             }
             guard MetadataSubscriptions.isKey(key) else {
                 return failMetadata("KEY_INVALID", [word(key)], "That is no key", session)
@@ -100,9 +100,7 @@ extension IRCServer {
     }
 
     private func failMetadata(_ code: String, _ context: [String], _ text: String, _ session: IRCSession) {
-        reply(
-            IRCMessage(
-                source: settings.serverName, command: "FAIL", params: ["METADATA", code] + context + [text]), session)
+        reply(serverLine("FAIL", ["METADATA", code] + context + [text]), session)
     }
 
     /// A word of the client's that may stand in the middle of a line.
@@ -183,11 +181,7 @@ extension IRCServer {
     func syncMetadata(of room: Room, _ session: IRCSession, isAsked: Bool = false) {
         guard session.caps.contains(.metadata), isAsked || metadata.wantsNames(session.id) else { return }
         let reference = nextBatchReference()
-        session.appendLongAnswer(
-            .line(
-                IRCMessage(
-                    source: settings.serverName, command: "BATCH", params: ["+" + reference, "metadata", room.channel]))
-        )
+        session.appendLongAnswer(.line(serverLine("BATCH", ["+" + reference, "metadata", room.channel])))
         let id = room.id
         var cursor = 0
         session.appendLongAnswer(
@@ -197,7 +191,7 @@ extension IRCServer {
     private func metadataStep(
         _ id: RoomID, _ cursor: inout Int, _ batch: String, _ session: IRCSession
     ) -> LongAnswer.Step {
-        let end = IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + batch])
+        let end = serverLine("BATCH", ["-" + batch])
         guard let room = room(id), metadata.wantsNames(session.id) else { return .last(end) }
         while let person = room.slots.next(&cursor) {
             walk.spend()
@@ -230,7 +224,7 @@ extension IRCServer {
         guard metadata.wantsNames(session.id),
             let line = MetadataSubscriptions.line(of: person, from: settings.serverName)
         else { return }
-        deliver(line, to: session.id, label: nil)
+        deliver(line, to: session.id)
     }
 
     /// Somebody upstream has another display name.

@@ -97,9 +97,8 @@ extension IRCServer {
             // Whoever leaves needs not be told.
             guard let session = sessions[client], isHere || !person.clients.contains(client) else { continue }
             deliver(
-                session.numeric(
-                    isHere ? .rplMonOnline : .rplMonOffline, isHere ? person.source : person.nick),
-                to: client, label: nil)
+                session.numeric(isHere ? .rplMonOnline : .rplMonOffline, isHere ? person.source : person.nick),
+                to: client)
             if isHere { tellMetadata(of: person, session) }
         }
     }

@@ -84,10 +84,9 @@ extension IRCServer {
 
     private func tellOwnMode(_ changes: String, _ personID: PersonID, _ session: IRCSession) {
         guard let person = context.identities[personID] else { return }
-        let line = IRCMessage(
-            tags: stamp(person), source: person.source, command: "MODE", params: [person.nick, changes])
+        let line = line("MODE", by: person, [person.nick, changes])
         reply(line, session)
-        for other in sessions(of: personID) where other !== session { deliver(line, to: other.id, label: nil) }
+        for other in sessions(of: personID) where other !== session { deliver(line, to: other.id) }
     }
 
     // MARK: - KILL and WALLOPS
@@ -110,10 +109,9 @@ extension IRCServer {
         context.note(
             .warn, "client-killed", "an operator ended an IRC user's connections",
             ["nick": target.nick, "by": killer.nick, "reason": why])
-        let line = IRCMessage(
-            tags: stamp(killer), source: killer.source, command: "KILL", params: [target.nick, comment])
+        let line = line("KILL", by: killer, [target.nick, comment])
         for client in clients {
-            deliver(line, to: client.id, label: nil)
+            deliver(line, to: client.id)
             close(client, reason: comment)
         }
     }
@@ -121,9 +119,9 @@ extension IRCServer {
     /// Source: modern.ircdocs.horse, "WALLOPS message".
     func wallops(_ text: String, _ session: IRCSession) {
         guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
-        let line = IRCMessage(tags: stamp(person), source: person.source, command: "WALLOPS", params: [text])
+        let line = line("WALLOPS", by: person, [text])
         for reader in operators.wallopsReaders.sorted(by: { $0.rawValue < $1.rawValue }) {
-            for client in sessions(of: reader) { deliver(line, to: client.id, label: nil) }
+            for client in sessions(of: reader) { deliver(line, to: client.id) }
         }
     }
 }

@@ -12,15 +12,14 @@ extension IRCServer {
     /// Source: Ergo, draft/relaymsg.
     func relay(_ channel: String, as name: String, _ text: String, _ tags: [IRCTag], _ session: IRCSession) {
         func refuse(_ code: String, _ text: String) {
-            reply(
-                IRCMessage(source: settings.serverName, command: "FAIL", params: ["RELAYMSG", code, text]), session)
+            reply(serverLine("FAIL", ["RELAYMSG", code, text]), session)
         }
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard session.account?.mayRelay == true else {
             return refuse("PRIVS_NEEDED", "Your account may not say things under others' names")
         }
         guard session.rooms.contains(room.id) else {
-            return reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
+            return notInRoom(room, session)
         }
         if let why = silence(in: room, session) { return reply(why, session) }
         guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),

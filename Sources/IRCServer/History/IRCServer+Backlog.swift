@@ -138,8 +138,7 @@ extension IRCServer {
     }
 
     private func roomNotice(_ backlog: Backlog, _ text: String) -> IRCMessage {
-        IRCMessage(
-            source: settings.serverName, command: "NOTICE", params: [room(backlog.room)?.channel ?? "*", "*** " + text])
+        serverLine("NOTICE", [room(backlog.room)?.channel ?? "*", "*** " + text])
     }
 
     /// The client gets the room without what cannot be read. Its cursor stays where it is.
@@ -163,7 +162,7 @@ extension IRCServer {
     private func closeBatch(_ backlog: Backlog, _ session: IRCSession) {
         let end = backlog.innerEnd
         guard let reference = backlog.takeBatch() else { return }
-        if let end { write(end, to: session, label: nil, batch: reference) }
+        if let end { write(end, to: session, batch: reference) }
         endBatch(reference, session)
     }
 
@@ -191,7 +190,7 @@ extension IRCServer {
         case .reading: return false
         case .writing:
             if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
-                session.undrainedBytes += write(line, to: session, label: nil, batch: backlog.batch)
+                session.undrainedBytes += write(line, to: session, batch: backlog.batch)
                 // A PING that goes now asks about this, too.
                 following.wrote(backlog, upTo: backlog.written)
                 return true
@@ -231,11 +230,7 @@ extension IRCServer {
         let lines = renderer.lines(of: message)
         if !lines.isEmpty, backlog.batch == nil, session.caps.contains(.batch) {
             let reference = nextBatchReference()
-            write(
-                IRCMessage(
-                    source: settings.serverName, command: "BATCH",
-                    params: ["+" + reference, "chathistory", room.channel]),
-                to: session, label: nil, batch: nil)
+            write(serverLine("BATCH", ["+" + reference, "chathistory", room.channel]), to: session)
             backlog.opened(batch: reference)
         }
         return lines

@@ -80,9 +80,8 @@ extension IRCServer {
             .sorted { ($0.at, $0.name) < ($1.at, $1.name) }
         let limit = min(limit, settings.limits.historyLimit)
         let lines = (from <= to ? found.prefix(limit) : found.suffix(limit)).map { target in
-            IRCMessage(
-                source: settings.serverName, command: "CHATHISTORY",
-                params: ["TARGETS", target.name, IRCServerTime.format(milliseconds: target.at.milliseconds)])
+            serverLine(
+                "CHATHISTORY", ["TARGETS", target.name, IRCServerTime.format(milliseconds: target.at.milliseconds)])
         }
         begin(.lines, batch: ["draft/chathistory-targets"], lines: lines, session)
     }
@@ -378,7 +377,7 @@ extension IRCServer {
                 end(answer, session)
             } else {
                 let line = refusal.line(from: settings.serverName)
-                count(write(line, to: session, label: answer.label, batch: nil), session)
+                count(write(line, to: session, label: answer.label), session)
             }
             return .last(nil)
         case .writing: return writeNext(answer, session)
@@ -395,9 +394,8 @@ extension IRCServer {
             let isBatch = answer.reading == nil && session.caps.contains(.batch)
             answer.begun(batch: isBatch ? nextBatchReference() : nil)
             if let reference = answer.batch {
-                let line = IRCMessage(
-                    source: settings.serverName, command: "BATCH", params: ["+" + reference] + answer.batchParams)
-                count(write(line, to: session, label: answer.label, batch: nil), session)
+                let line = serverLine("BATCH", ["+" + reference] + answer.batchParams)
+                count(write(line, to: session, label: answer.label), session)
             }
             return .more(nil)
         }
@@ -406,7 +404,7 @@ extension IRCServer {
         }
         if let line {
             count(
-                write(line, to: session, label: nil, batch: answer.batch ?? session.longAnswerBatch), session)
+                write(line, to: session, batch: answer.batch ?? session.longAnswerBatch), session)
             return .more(nil)
         }
         if read(answer) { return .more(nil) }
@@ -416,7 +414,7 @@ extension IRCServer {
 
     /// The service's answer is no batch of its own; of a labeled line's answer it is a part.
     private func writeService(_ lines: [IRCMessage], _ session: IRCSession) {
-        for line in lines { count(write(line, to: session, label: nil, batch: session.longAnswerBatch), session) }
+        for line in lines { count(write(line, to: session, batch: session.longAnswerBatch), session) }
     }
 
     private func end(_ answer: HistoryAnswer, _ session: IRCSession) {
@@ -425,29 +423,26 @@ extension IRCServer {
             return
         }
         if answer.isSearchCut {
-            let note = IRCMessage(
-                source: settings.serverName, command: "NOTE",
-                params: [
-                    "SEARCH", "INCOMPLETE", "*", "Not everything was looked through; narrow it by in= or before=",
-                ])
-            count(write(note, to: session, label: nil, batch: answer.batch), session)
+            let note = serverLine(
+                "NOTE", ["SEARCH", "INCOMPLETE", "*", "Not everything was looked through; narrow it by in= or before="])
+            count(write(note, to: session, batch: answer.batch), session)
         }
         let key = pageKey(of: answer)
         if let key { session.toldPage(answer.ends, of: key) }
         if let reference = answer.batch {
             endBatch(reference, session)
         } else if !answer.hasWritten, let label = answer.label {
-            write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)
+            write(serverLine("ACK"), to: session, label: label)
         }
         if let lost = key.flatMap({ unkept.messages[$0] }), let target = answer.batchParams.last {
-            let note = IRCMessage(
-                source: settings.serverName, command: "NOTE",
-                params: [
+            let note = serverLine(
+                "NOTE",
+                [
                     "CHATHISTORY", "INCOMPLETE", target,
                     "What was said \(Room.span(lost.from, lost.to)) could not be stored; a line says so in its place when "
                         + "the disk takes more",
                 ])
-            count(write(note, to: session, label: nil, batch: nil), session)
+            count(write(note, to: session), session)
         }
     }
 

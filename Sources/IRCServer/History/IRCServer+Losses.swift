@@ -100,9 +100,8 @@ extension IRCServer {
             deliver(
                 .warn(
                     "PRIVMSG", "CANNOT_STORE", ActionRefusal.word(name),
-                    text: "Delivered, but not stored, the write queue is full: "
-                        + MessageText.excerpt(message.text),
-                    source: settings.serverName), to: author.id, label: nil)
+                    text: "Delivered, but not stored, the write queue is full: " + MessageText.excerpt(message.text),
+                    source: settings.serverName), to: author.id)
         }
     }
 

@@ -94,9 +94,7 @@ extension IRCServer {
             for (prefix, mode) in [("@", "o"), ("+", "v")] as [(Character, String)]
             where old.contains(prefix) != new.contains(prefix) {
                 reply(
-                    IRCMessage(
-                        source: settings.serverName, command: "MODE",
-                        params: [room.channel, (new.contains(prefix) ? "+" : "-") + mode, session.displayNick]),
+                    serverLine("MODE", [room.channel, (new.contains(prefix) ? "+" : "-") + mode, session.displayNick]),
                     session)
             }
         }

@@ -81,10 +81,7 @@ extension IRCServer {
     private func refuseRegistration(
         _ verb: String, _ code: String, _ name: String, _ text: String, _ session: IRCSession
     ) {
-        reply(
-            IRCMessage(
-                source: settings.serverName, command: "FAIL",
-                params: [verb, code, name.isEmpty ? "*" : name, text]), session)
+        reply(serverLine("FAIL", [verb, code, name.isEmpty ? "*" : name, text]), session)
     }
 
     private func mayRegisterNow(_ session: IRCSession) -> Bool {
@@ -166,10 +163,7 @@ extension IRCServer {
             ["account": account.name, "address": session?.origin.address ?? ""])
         guard let session else { return }
         answerRegistration(session) {
-            reply(
-                IRCMessage(
-                    source: settings.serverName, command: "REGISTER",
-                    params: ["SUCCESS", account.name, "Account created"]), session)
+            reply(serverLine("REGISTER", ["SUCCESS", account.name, "Account created"]), session)
             loggedIn(session, Login(.newAccount, account))
         }
     }

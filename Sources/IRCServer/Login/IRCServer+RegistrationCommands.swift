@@ -154,9 +154,7 @@ extension IRCServer {
             return goOnRegistering(session)
         }
         guard nick != person.nick else { return }
-        let line = IRCMessage(
-            tags: stamp(person),
-            source: person.source, command: "NICK", params: [nick])
+        let line = line("NICK", by: person, [nick])
         whowas.remember(person, at: context.now.wall)
         context.identities.rename(personID, to: nick)
         let clients = sessions(of: personID)
@@ -176,7 +174,7 @@ extension IRCServer {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let kept = IRCSession.cleanRealname(realname)
         context.identities.setRealname(personID, kept)
-        let line = IRCMessage(tags: stamp(person), source: person.source, command: "SETNAME", params: [kept])
+        let line = line("SETNAME", by: person, [kept])
         reply(line, session)
         tellPeers(of: session, line)
     }

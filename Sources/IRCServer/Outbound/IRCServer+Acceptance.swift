@@ -12,7 +12,7 @@ extension IRCServer {
 
     func pingReceived(_ token: String?, _ session: IRCSession) {
         guard let token else { return reply(.errNoOrigin, "No origin specified", to: session) }
-        let pong = IRCMessage(source: settings.serverName, command: "PONG", params: [settings.serverName, token])
+        let pong = serverLine("PONG", [settings.serverName, token])
         let held = session.lastKept.map {
             IRCSession.HeldPong(
                 ticket: $0, accepted: session.lastAccepted, message: pong, label: session.response?.label)

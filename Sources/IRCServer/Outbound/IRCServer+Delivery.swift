@@ -15,7 +15,7 @@ extension IRCServer {
         reply(session.line(numeric, params), session)
     }
 
-    func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
+    func deliver(_ message: IRCMessage, to client: ClientID, label: String? = nil) {
         outbound.deliver(message, to: client, label: label)
     }
 
@@ -37,7 +37,7 @@ extension IRCServer {
 
     /// - Returns: bytes.
     @discardableResult
-    func write(_ message: IRCMessage, to session: IRCSession, label: String?, batch: String?) -> Int {
+    func write(_ message: IRCMessage, to session: IRCSession, label: String? = nil, batch: String? = nil) -> Int {
         outbound.write(message, to: session, label: label, batch: batch)
     }
 

@@ -60,7 +60,7 @@ extension IRCServer {
             guard let session = sessions[client], session.caps.contains(.extendedMonitor),
                 session.person != personID, !sharesRoom(session, with: personID)
             else { continue }
-            deliver(line, to: client, label: nil)
+            deliver(line, to: client)
         }
     }
 

@@ -39,19 +39,35 @@ extension IRCServer {
     /// Answers with a batch. Of a labeled answer it is a part.
     func replyBatch(_ type: String, _ params: [String], _ lines: [IRCMessage], _ session: IRCSession) {
         let reference = nextBatchReference()
-        reply(
-            IRCMessage(source: settings.serverName, command: "BATCH", params: ["+" + reference, type] + params), session
-        )
+        reply(serverLine("BATCH", ["+" + reference, type] + params), session)
         for var line in lines {
             line.setTag("batch", reference)
             reply(line, session)
         }
-        reply(IRCMessage(source: settings.serverName, command: "BATCH", params: ["-" + reference]), session)
+        reply(serverLine("BATCH", ["-" + reference]), session)
     }
 
     func refuse(_ verb: MessageVerb, _ answer: IRCMessage, _ session: IRCSession) {
         // A NOTICE is never answered: RFC 2812 §3.3.2.
         if verb != .notice { reply(answer, session) }
+    }
+
+    func notInRoom(_ room: Room, _ session: IRCSession) {
+        reply(.errNotOnChannel, room.channel, "You're not in that room", to: session)
+    }
+
+    func notModerating(_ room: Room, _ session: IRCSession) {
+        reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
+    }
+
+    /// A line of the server's own.
+    func serverLine(_ command: String, _ params: [String] = []) -> IRCMessage {
+        IRCMessage(source: settings.serverName, command: command, params: params)
+    }
+
+    /// A line about something that an IRC user does now.
+    func line(_ command: String, by person: Person, _ params: [String]) -> IRCMessage {
+        IRCMessage(tags: stamp(person), source: person.source, command: command, params: params)
     }
 
     /// Tags of a line about something that an IRC user does now.

@@ -34,7 +34,7 @@ final class LongAnswers {
                 line = last
             }
             if let line {
-                session.undrainedBytes += outbound.write(line, to: session, label: nil, batch: session.longAnswerBatch)
+                session.undrainedBytes += outbound.write(line, to: session, batch: session.longAnswerBatch)
             }
         }
         // The next part of a backlog waits for the queue to empty, as if it had come with this one.

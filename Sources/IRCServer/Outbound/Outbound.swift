@@ -32,21 +32,21 @@ package final class Outbound {
 
     // MARK: - Lines
 
-    func deliver(_ message: IRCMessage, to client: ClientID, label: String?) {
+    func deliver(_ message: IRCMessage, to client: ClientID, label: String? = nil) {
         guard let session = sessions[client] else { return }
         if session.response != nil, label == nil {
             session.appendReply(message)
         } else {
-            write(message, to: session, label: label, batch: nil)
+            write(message, to: session, label: label)
         }
     }
 
-    func reply(_ message: IRCMessage, _ session: IRCSession) { deliver(message, to: session.id, label: nil) }
+    func reply(_ message: IRCMessage, _ session: IRCSession) { deliver(message, to: session.id) }
 
     func deliver(_ said: IRCUtterance, to client: ClientID) {
         guard let session = sessions[client] else { return }
         for line in said.messages(for: session.caps, reference: nextBatchReference) {
-            deliver(line, to: client, label: nil)
+            deliver(line, to: client)
         }
     }
 
@@ -54,8 +54,8 @@ package final class Outbound {
     func deliver(_ message: IRCMessage, to client: ClientID, amid rooms: some Sequence<RoomID>) {
         guard let session = sessions[client],
             let backlog = session.following?.backlogs.last(where: { rooms.contains($0.room) })
-        else { return deliver(message, to: client, label: nil) }
-        write(message, to: session, label: nil, batch: nil, heldBy: backlog)
+        else { return deliver(message, to: client) }
+        write(message, to: session, heldBy: backlog)
     }
 
     // MARK: - Echoes
@@ -68,7 +68,7 @@ package final class Outbound {
             for (index, line) in lines.enumerated() {
                 let label = index == 0 ? label : nil
                 if let backlog {
-                    write(line, to: session, label: label, batch: nil, heldBy: backlog)
+                    write(line, to: session, label: label, heldBy: backlog)
                 } else {
                     deliver(line, to: client, label: label)
                 }
@@ -76,7 +76,7 @@ package final class Outbound {
             return
         }
         let reference = beginBatch(label: label, session, heldBy: backlog)
-        for line in lines { write(line, to: session, label: nil, batch: reference, heldBy: backlog) }
+        for line in lines { write(line, to: session, batch: reference, heldBy: backlog) }
         endBatch(reference, session, heldBy: backlog)
     }
 
@@ -87,9 +87,9 @@ package final class Outbound {
         let backlog = room.flatMap { session.following?.backlog(of: $0) }
         for (index, line) in lines.enumerated() {
             if label != nil || backlog != nil {
-                write(line, to: session, label: index == 0 ? label : nil, batch: nil, heldBy: backlog)
+                write(line, to: session, label: index == 0 ? label : nil, heldBy: backlog)
             } else {
-                deliver(line, to: client, label: nil)
+                deliver(line, to: client)
             }
         }
     }
@@ -101,7 +101,7 @@ package final class Outbound {
     /// - Parameter backlog: the line waits until this is over.
     @discardableResult
     func write(
-        _ message: IRCMessage, to session: IRCSession, label: String?, batch: String?,
+        _ message: IRCMessage, to session: IRCSession, label: String? = nil, batch: String? = nil,
         heldBy backlog: Backlog? = nil
     ) -> Int {
         guard !session.hasNoReader else { return 0 }
@@ -170,26 +170,25 @@ package final class Outbound {
             case 0 where response.isDeferred: return
             case 0:
                 write(
-                    IRCMessage(source: context.settings.serverName, command: "ACK"), to: session, label: response.label,
-                    batch: nil)
+                    IRCMessage(source: context.settings.serverName, command: "ACK"), to: session, label: response.label)
                 return
             case 1:
-                write(replies[0], to: session, label: response.isDeferred ? nil : response.label, batch: nil)
+                write(replies[0], to: session, label: response.isDeferred ? nil : response.label)
                 return
             default:
                 guard !response.isDeferred, Self.isOneBatch(replies) else { break }
                 for (index, reply) in replies.enumerated() {
-                    write(reply, to: session, label: index == 0 ? response.label : nil, batch: nil)
+                    write(reply, to: session, label: index == 0 ? response.label : nil)
                 }
                 return
             }
         }
         guard session.caps.contains(.batch), !response.isDeferred else {
-            for reply in replies { write(reply, to: session, label: nil, batch: nil) }
+            for reply in replies { write(reply, to: session) }
             return
         }
         let reference = beginBatch(label: response.label, session)
-        for reply in replies { write(reply, to: session, label: nil, batch: reference) }
+        for reply in replies { write(reply, to: session, batch: reference) }
         if !session.hasLongAnswers {
             endBatch(reference, session)
         } else {
@@ -221,14 +220,14 @@ package final class Outbound {
         write(
             IRCMessage(
                 source: context.settings.serverName, command: "BATCH", params: ["+" + reference, "labeled-response"]),
-            to: session, label: label, batch: nil, heldBy: backlog)
+            to: session, label: label, heldBy: backlog)
         return reference
     }
 
     func endBatch(_ reference: String, _ session: IRCSession, heldBy backlog: Backlog? = nil) {
         write(
             IRCMessage(source: context.settings.serverName, command: "BATCH", params: ["-" + reference]), to: session,
-            label: nil, batch: nil, heldBy: backlog)
+            heldBy: backlog)
     }
 
     /// Whether an answer is one batch from beginning to end, which can carry the label itself.

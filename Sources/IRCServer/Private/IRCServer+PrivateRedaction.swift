@@ -185,7 +185,7 @@ extension IRCServer {
         self.echo([echo], to: session.id, label: label)
         // An answer that comes late has to end the label also where there is nothing to tell.
         if let label, !isEchoed || echo.reduced(for: session.caps, nick: session.displayNick) == nil {
-            write(IRCMessage(source: settings.serverName, command: "ACK"), to: session, label: label, batch: nil)
+            write(serverLine("ACK"), to: session, label: label)
         }
     }
 
@@ -208,13 +208,13 @@ extension IRCServer {
     ///
     /// - Parameter words: nil: none are to be said.
     private func tell(_ client: IRCSession, _ line: IRCMessage, _ words: String?) {
-        if client.caps.contains(.messageRedaction) { return deliver(line, to: client.id, label: nil) }
+        if client.caps.contains(.messageRedaction) { return deliver(line, to: client.id) }
         guard let words, privateMessages.takeWord(for: client.id, now: context.now.monotonic) else { return }
         deliver(
             IRCMessage(
                 tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
                 source: settings.serverName, command: "NOTICE", params: [client.displayNick, "*** " + words]),
-            to: client.id, label: nil)
+            to: client.id)
     }
 
     // MARK: - Looking it up
@@ -239,7 +239,7 @@ extension IRCServer {
         if let refusal {
             let line = refusal.line(
                 "REDACT", ActionRefusal.word(redaction.nick), redaction.msgid, from: settings.serverName)
-            write(line, to: session, label: redaction.label, batch: nil)
+            write(line, to: session, label: redaction.label)
         }
         return .last(nil)
     }

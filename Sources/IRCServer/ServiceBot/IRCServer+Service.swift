@@ -50,9 +50,7 @@ extension IRCServer {
                     toCTCP: words.text, version: "chatbridge \(settings.version), the bridge itself")
             else { return }
             return reply(
-                IRCMessage(
-                    tags: stamp(service), source: service.source, command: "NOTICE",
-                    params: [session.displayNick, "\u{1}\(answer)\u{1}"]),
+                line("NOTICE", by: service, [session.displayNick, "\u{1}\(answer)\u{1}"]),
                 session)
         }
         serve(words.text, session)

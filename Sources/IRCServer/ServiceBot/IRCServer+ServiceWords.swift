@@ -49,7 +49,7 @@ extension IRCServer {
             IRCMessage(
                 tags: [IRCTag("bot")], source: service.source, command: "NOTICE",
                 params: [session.displayNick, PrintableText.prefix(of: text, maxBytes: serviceBudget(for: session))]),
-            to: client, label: nil)
+            to: client)
     }
 
     /// Somebody's word, fit to be said back.

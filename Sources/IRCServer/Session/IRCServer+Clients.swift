@@ -114,7 +114,7 @@ extension IRCServer {
             // What asks whether it has got its lines asks whether it lives.
             if session.following != nil { askForCursors(session) }
             if session.lineReceipts?.isAsking != true {
-                deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id, label: nil)
+                deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id)
             }
             session.pingSentAt = now
             context.timers.set(.clientLiveness(session.id), at: now + settings.limits.pingTimeout)

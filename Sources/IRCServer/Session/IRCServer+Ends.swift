@@ -16,7 +16,7 @@ extension IRCServer {
         if !isPassing || session.origin.isToldPassingEnds {
             deliver(
                 IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
-                to: session.id, label: nil)
+                to: session.id)
         }
         finishResponse(session)
         quit(session, reason: reason)
@@ -27,9 +27,7 @@ extension IRCServer {
     func quit(_ session: IRCSession, reason: String) {
         if let personID = session.person, let person = context.identities[personID] {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
-            let line = IRCMessage(
-                tags: stamp(person),
-                source: person.source, command: "QUIT", params: [PrintableText.of(reason)])
+            let line = line("QUIT", by: person, [PrintableText.of(reason)])
             tellPeers(of: session, line)
             for id in session.rooms { room(id)?.leave(session.id, context) }
             whowas.remember(person, at: context.now.wall)

@@ -21,20 +21,17 @@ extension IRCServer {
             if session.caps.contains(.standardReplies) {
                 deliver(
                     .note("*", "SHUTDOWN", text: "The server is restarting; reconnect.", source: settings.serverName),
-                    to: session.id, label: nil)
+                    to: session.id)
             } else if session.person != nil {
                 deliver(
-                    IRCMessage(
-                        source: settings.serverName, command: "NOTICE",
-                        params: [session.displayNick, "The server is restarting; reconnect."]), to: session.id,
-                    label: nil)
+                    serverLine("NOTICE", [session.displayNick, "The server is restarting; reconnect."]), to: session.id)
             }
             if session.origin.isToldPassingEnds {
                 deliver(
                     IRCMessage(
                         command: "ERROR",
                         params: ["Closing Link: \(session.origin.address) (server restarting, reconnect)"]),
-                    to: session.id, label: nil)
+                    to: session.id)
             }
             emit(.closeClient(session.id))
             forget(session)

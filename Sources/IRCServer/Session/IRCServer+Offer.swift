@@ -46,9 +46,7 @@ extension IRCServer {
     }
 
     func capLine(_ reply: IRCCapabilityNegotiation.Reply, _ session: IRCSession) -> IRCMessage {
-        IRCMessage(
-            source: settings.serverName, command: "CAP",
-            params: [session.displayNick, reply.subcommand] + reply.params)
+        serverLine("CAP", [session.displayNick, reply.subcommand] + reply.params)
     }
 
     func capabilitiesChanged(_ session: IRCSession) {
