@@ -10,8 +10,7 @@ extension IRCServer {
     func textReceived(_ verb: MessageVerb, _ message: IRCMessage, _ session: IRCSession) {
         if takeBatchedLine(message, session) { return }
         guard let targets = message.params.first, !targets.isEmpty else {
-            return refuse(
-                verb, session.numeric(.errNoRecipient, "No recipient given (\(verb.rawValue))"), session)
+            return refuse(verb, session.numeric(.errNoRecipient, "No recipient given (\(verb.rawValue))"), session)
         }
         guard message.params.count > 1, !message.params[1].isEmpty else {
             return refuse(verb, session.numeric(.errNoTextToSend, "No text to send"), session)
@@ -23,8 +22,7 @@ extension IRCServer {
 
     func tagsReceived(_ message: IRCMessage, _ session: IRCSession) {
         if takeBatchedLine(message, session) { return }
-        self.message(
-            .tagmsg, targets: IRCSession.list(message.params[0]), words: nil, tags: message.tags, session)
+        self.message(.tagmsg, targets: IRCSession.list(message.params[0]), words: nil, tags: message.tags, session)
     }
 
     func message(

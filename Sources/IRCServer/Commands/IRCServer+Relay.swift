@@ -25,8 +25,7 @@ extension IRCServer {
         guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),
             RelayedName.isOne(name), context.identities.person(nick: name) == nil
         else {
-            return refuse(
-                "INVALID_NICK", "A relayed name is name/network, legal as a nick, and nobody's nick")
+            return refuse("INVALID_NICK", "A relayed name is name/network, legal as a nick, and nobody's nick")
         }
         guard !MessageText.withoutFormatting(text).isEmpty, !MessageRendering.isForeignCTCP(text) else {
             return refuse("BLANK_MSG", "There is no text to relay")

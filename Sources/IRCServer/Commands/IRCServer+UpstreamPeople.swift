@@ -14,8 +14,7 @@ extension IRCServer {
         // Clients tell of typing in every window; of what nobody can be told, nobody need be warned every three seconds.
         guard verb != .tagmsg else { return }
         if verb == .privmsg, let text,
-            let answer = answer(
-                toCTCP: text, version: "chatbridge \(settings.version), for somebody on \(target.host)")
+            let answer = answer(toCTCP: text, version: "chatbridge \(settings.version), for somebody on \(target.host)")
         {
             return reply(
                 IRCMessage(
@@ -49,8 +48,7 @@ extension IRCServer {
             let excerpt = text.map { ": " + MessageText.excerpt($0) } ?? ""
             refuse(
                 verb,
-                .fail(
-                    verb.rawValue, "CANNOT_DELIVER", target.nick, text: why + excerpt, source: settings.serverName),
+                .fail(verb.rawValue, "CANNOT_DELIVER", target.nick, text: why + excerpt, source: settings.serverName),
                 session)
         } else {
             refuse(verb, session.numeric(.errNoSuchNick, target.nick, why), session)

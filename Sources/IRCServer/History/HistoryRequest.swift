@@ -20,8 +20,7 @@ struct HistoryRefusal: Error, Equatable {
     }
 
     func line(from server: String) -> IRCMessage {
-        IRCMessage(
-            source: server, command: "FAIL", params: [command, code] + context.map(ActionRefusal.word) + [text])
+        IRCMessage(source: server, command: "FAIL", params: [command, code] + context.map(ActionRefusal.word) + [text])
     }
 }
 

@@ -70,8 +70,7 @@ extension IRCServer {
         storeQuestions.begin(id, by: .backlog(session.id, room.id))
         if backlog.isMoreLeftOut == nil {
             backlog.ask(id, .leftOut, now: context.now.monotonic)
-            ask(
-                .readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
+            ask(.readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
         } else {
             backlog.ask(id, .page, now: context.now.monotonic)
             ask(

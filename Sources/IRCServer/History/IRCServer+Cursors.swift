@@ -38,8 +38,7 @@ extension IRCServer {
             return cursors.use(client, in: room.storedKey)
         }
         guard let place = cursors.place(of: client, in: room.storedKey) else {
-            following.enter(
-                room.id, written: newest, received: newest, isLive: following.backlog(of: room.id) == nil)
+            following.enter(room.id, written: newest, received: newest, isLive: following.backlog(of: room.id) == nil)
             return enterCursor(client, room.storedKey, at: newest, for: session)
         }
         cursors.use(client, in: room.storedKey)
@@ -66,8 +65,7 @@ extension IRCServer {
 
     func keep(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession?) {
         session?.kept(under: context.ledger.next)
-        context.keep(
-            .cursor(StoredCursor(account: client.account, client: client.client, room: room, sequence: place)))
+        context.keep(.cursor(StoredCursor(account: client.account, client: client.client, room: room, sequence: place)))
     }
 
     /// The account was put out of the room: none of its clients is there any more, connected or not.

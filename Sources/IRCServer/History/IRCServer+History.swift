@@ -403,8 +403,7 @@ extension IRCServer {
             answer.reading == nil ? lines(of: row, for: session) : serviceLines(of: row, answer, session)
         }
         if let line {
-            count(
-                write(line, to: session, batch: answer.batch ?? session.longAnswerBatch), session)
+            count(write(line, to: session, batch: answer.batch ?? session.longAnswerBatch), session)
             return .more(nil)
         }
         if read(answer) { return .more(nil) }

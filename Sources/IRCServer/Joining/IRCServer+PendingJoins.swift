@@ -49,8 +49,7 @@ extension IRCServer {
             label = response.label
             session.deferResponse()
         }
-        let pending = PendingJoin(
-            room: room.id, channel: room.channel, isAsked: isAsked, at: context.now, label: label)
+        let pending = PendingJoin(room: room.id, channel: room.channel, isAsked: isAsked, at: context.now, label: label)
         session.appendLongAnswer(
             LongAnswer(
                 of: pending, unread: { [unowned self, unowned session] in _ = letIn(pending, session) },

@@ -45,8 +45,7 @@ extension IRCServer {
             guard let self, let session, session.isArriving else { return }
             arrive(session)
         }
-        context.timers.set(
-            .arriving(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
+        context.timers.set(.arriving(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
     }
 
     /// The client asked for what it missed, or has had the time to.

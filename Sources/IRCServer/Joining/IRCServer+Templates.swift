@@ -49,8 +49,7 @@ extension IRCServer {
                 awaitReturn(session)
                 return nil
             }
-            switch directory.awaitListing(
-                join: channel, folded: settings.casemapping.fold(channel), of: session.id)
+            switch directory.awaitListing(join: channel, folded: settings.casemapping.fold(channel), of: session.id)
             {
             case .added, .known: break
             case .full:

@@ -111,8 +111,7 @@ extension IRCServer {
         } catch {
             return saslFailed(session, Self.sentence(error))
         }
-        take(
-            logins.showToken(response.token, as: response.authzid, session.id, from: session.origin.address), session)
+        take(logins.showToken(response.token, as: response.authzid, session.id, from: session.origin.address), session)
     }
 
     /// An answer to the question whose token it is. False when `call` is none of these.

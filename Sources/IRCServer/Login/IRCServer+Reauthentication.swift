@@ -145,8 +145,7 @@ extension IRCServer {
         for id in session.rooms {
             guard let room = room(id) else { continue }
             rememberMembership(room, session)
-            room.identityChanged(
-                session.id, clientName: session.clientName, receipts: receipts, context)
+            room.identityChanged(session.id, clientName: session.clientName, receipts: receipts, context)
             if !room.isLoading { follow(room, session, from: Int64(room.lastSequence), nil) }
         }
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])

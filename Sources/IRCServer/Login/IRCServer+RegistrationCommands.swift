@@ -101,8 +101,7 @@ extension IRCServer {
         newcomers.remove(session.id)
         session.forgetUnusedLogin()
         if !session.hasEnded {
-            context.timers.set(
-                .clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+            context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
         }
         context.note(
             .info, "client-registered", "an IRC user is here",
@@ -141,8 +140,7 @@ extension IRCServer {
     }
 
     private func changeNick(_ nick: String, _ session: IRCSession) {
-        let refusal = context.identities.refusal(
-            nick: nick, holder: session.person, account: session.account?.name)
+        let refusal = context.identities.refusal(nick: nick, holder: session.person, account: session.account?.name)
         // Who is still to log in may be the one for whom the nick is kept, or to whom it is given up; registration looks again.
         let mayComeToOwnIt = session.person == nil && context.identities.mayYieldToAccount(nick: nick)
         if let refusal, refusal == .erroneous || !mayComeToOwnIt {

@@ -1,3 +1,6 @@
+import Accounts
+import WireBytes
+
 /// Where a client comes from, as the driver tells it.
 public struct ClientOrigin: Equatable, Sendable {
     /// Numeric address without the port; the path for a unix socket.
@@ -41,4 +44,46 @@ public struct ClientOrigin: Equatable, Sendable {
         self.security = security
         self.sts = sts
     }
+}
+
+/// What a client is told about connecting with TLS.
+///
+/// Source: IRCv3 sts, "The `port` key" and "The `duration` key".
+public enum STSAnnouncement: Hashable, Sendable {
+    /// To a client without TLS: the port to come to instead.
+    case port(UInt16)
+    /// To a client with TLS: so many seconds it must not come without.
+    case duration(seconds: UInt32)
+
+    /// The capability's value.
+    public var text: String {
+        switch self {
+        case .port(let port): "port=\(port)"
+        case .duration(let seconds): "duration=\(seconds)"
+        }
+    }
+}
+
+/// A gateway whose word about the addresses of its users is taken.
+public struct GatewaySettings: Equatable, Sendable {
+    public var password: ServerPassword
+    public var from: [NetworkRange]
+    /// Whether it may come over a socket file.
+    public var fromUnix: Bool
+
+    public init(password: ServerPassword, from: [NetworkRange], fromUnix: Bool = false) {
+        self.password = password
+        self.from = from
+        self.fromUnix = fromUnix
+    }
+
+    func mayConnect(from address: String) -> Bool {
+        guard let numeric = NetworkAddress(address) else { return fromUnix && address == ClientOrigin.localName }
+        return from.contains { $0.contains(numeric) }
+    }
+}
+
+extension ClientOrigin {
+    /// Stands for the address of whoever comes over a socket file.
+    public static let localName = "localhost"
 }

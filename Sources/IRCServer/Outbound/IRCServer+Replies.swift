@@ -77,3 +77,9 @@ extension IRCServer {
         return [time] + account + (person.isBot ? [IRCTag("bot")] : [])
     }
 }
+
+enum MessageVerb: String {
+    case privmsg = "PRIVMSG"
+    case notice = "NOTICE"
+    case tagmsg = "TAGMSG"
+}

@@ -1,8 +1,11 @@
 import ChatModel
 import IRCProtocol
+import Media
 import Rooms
 
-/// Turns message bodies into what each side can show.
+// Messages as the lines in which clients get them.
+
+/// Turns message bodies into what IRC clients can show.
 enum MessageRendering {
     /// The bodies of the PRIVMSG lines that show `text` and `attachments`, each within `budget` bytes.
     static func bodies(
@@ -14,4 +17,131 @@ enum MessageRendering {
 
     /// Whether the text is a CTCP request other than ACTION; those never go upstream.
     static func isForeignCTCP(_ text: String) -> Bool { text.hasPrefix("\u{1}") && MessageText.action(text) == nil }
+
+    /// The lines that show `text` and `attachments`, each within `budget` bytes, blank ones among them; none where there is
+    /// nothing to see.
+    ///
+    /// - Parameters:
+    ///   - msgid: by which the whole can be had; nil: it cannot.
+    static func lines(
+        text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
+        msgid: String? = nil, files: FileLinks? = nil
+    ) -> [IRCUtterance.Line] {
+        var lines: [IRCUtterance.Line] = []
+        var byteCount = 0
+        var omitted = 0
+        if isEncrypted, text.isEmpty { lines.append(IRCUtterance.Line("[encrypted message]")) }
+        let clean = withoutOuterLineEnds(MessageText.cleanBody(text))
+        let front = clean.isEmpty ? [] : IRCTextSplitter.lines(clean, maxLines: limits.multilineMaxLines + 1)
+        for line in front {
+            if lines.count >= limits.multilineMaxLines || byteCount >= limits.multilineMaxBytes {
+                omitted += 1
+                continue
+            }
+            // The piece in which this cuts is over the limit, so it is never shown.
+            let looked = limits.multilineMaxBytes - byteCount + 2 * budget
+            let head =
+                line.utf8.count > looked ? String(decoding: Array(line.utf8.prefix(looked)), as: UTF8.self) : line
+            for (index, piece) in IRCTextSplitter.split(head, budget: budget).enumerated() {
+                guard lines.count < limits.multilineMaxLines, byteCount + piece.utf8.count <= limits.multilineMaxBytes
+                else {
+                    omitted += 1
+                    byteCount = limits.multilineMaxBytes
+                    break
+                }
+                lines.append(IRCUtterance.Line(piece, isContinuation: index > 0))
+                byteCount += piece.utf8.count
+            }
+        }
+        if front.count > limits.multilineMaxLines { omitted += IRCTextSplitter.lineCount(clean) - front.count }
+        if omitted > 0 {
+            let place = msgid.map { ": /msg \(ServiceName.nick) show \($0)" } ?? ""
+            lines.append(IRCUtterance.Line("… \(omitted) more line\(omitted == 1 ? "" : "s")" + place))
+        }
+        if !attachments.isEmpty {
+            lines += self.lines(of: attachments, budget: budget, files: files)
+        }
+        return lines
+    }
+
+    /// Blank lines around a text are not shown to anybody.
+    private static func withoutOuterLineEnds(_ text: String) -> String {
+        func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
+        let bytes = text.utf8
+        guard bytes.first.map(isLineEnd) ?? false || bytes.last.map(isLineEnd) ?? false else { return text }
+        guard let start = bytes.firstIndex(where: { !isLineEnd($0) }),
+            let last = bytes.lastIndex(where: { !isLineEnd($0) })
+        else { return "" }
+        return String(text[start...last])
+    }
+
+    /// What an IRC user said, as others get it: their own lines, cut where the source in front of them leaves no room.
+    ///
+    /// - Parameters:
+    ///   - head: everything but the words; its only parameter is the target.
+    ///   - address: see ``IRCUtterance/address``.
+    ///   - margin: bytes that the caller puts in front of a line.
+    static func utterance(
+        _ head: IRCMessage, _ words: SpokenText, address: String? = nil, margin: Int = 0
+    ) -> IRCUtterance {
+        let budget =
+            IRCTextSplitter.budget(source: head.source ?? "", command: head.command, target: head.params.first ?? "")
+            - margin - (address?.utf8.count ?? 0)
+        guard words.text.utf8.count > budget || words.text.utf8.contains(0x0A) || !words.cuts.isEmpty else {
+            let words = MessageText.action(words.text).map { ($0, true) } ?? (words.text, false)
+            return IRCUtterance(
+                head: head, lines: [IRCUtterance.Line(words.0)], isAction: words.1, address: words.1 ? nil : address)
+        }
+        if let done = MessageText.action(words.text) {
+            // Each line is an ACTION of its own to some. The mark in front takes eight bytes.
+            return IRCUtterance(
+                head: head,
+                lines: lines(done, cuts: words.cuts.map { $0 - 8 }, budget: budget - IRCUtterance.actionByteCount),
+                isAction: true)
+        }
+        if isForeignCTCP(words.text) { return IRCUtterance(head: head, lines: [IRCUtterance.Line(words.text)]) }
+        return IRCUtterance(head: head, lines: lines(words.text, cuts: words.cuts, budget: budget), address: address)
+    }
+
+    /// Joined, with a line end in front of each that continues none, they are `text` again.
+    ///
+    /// - Parameter cuts: offsets, ascending, at which a line is cut whether or not it is too long.
+    static func lines(_ text: String, cuts: [Int], budget: Int) -> [IRCUtterance.Line] {
+        var lines: [IRCUtterance.Line] = []
+        let bytes = Array(text.utf8)
+        var start = 0
+        var isContinuation = false
+        var nextCut = cuts.makeIterator()
+        var cut = nextCut.next()
+        func put(upTo end: Int) {
+            let line = String(decoding: bytes[start..<end], as: UTF8.self)
+            for (index, piece) in IRCTextSplitter.split(line, budget: budget).enumerated() {
+                lines.append(IRCUtterance.Line(piece, isContinuation: isContinuation || index > 0))
+            }
+        }
+        for (offset, byte) in bytes.enumerated() {
+            while let next = cut, next <= offset {
+                if next == offset, offset > start {
+                    put(upTo: offset)
+                    start = offset
+                    isContinuation = true
+                }
+                cut = nextCut.next()
+            }
+            guard byte == 0x0A else { continue }
+            put(upTo: offset)
+            start = offset + 1
+            isContinuation = false
+        }
+        put(upTo: bytes.count)
+        return lines
+    }
+}
+
+/// What the service is called.
+enum ServiceName {
+    /// No person's nick begins so.
+    static let nick = "*bridge"
+    static let ident = "bridge"
+    static let realname = "the bridge itself; say help to it"
 }

@@ -46,8 +46,7 @@ extension IRCServer {
         guard verb == .privmsg else { return }
         if MessageRendering.isForeignCTCP(words.text) {
             guard
-                let answer = answer(
-                    toCTCP: words.text, version: "chatbridge \(settings.version), the bridge itself")
+                let answer = answer(toCTCP: words.text, version: "chatbridge \(settings.version), the bridge itself")
             else { return }
             return reply(
                 line("NOTICE", by: service, [session.displayNick, "\u{1}\(answer)\u{1}"]),

@@ -126,9 +126,7 @@ extension IRCServer {
             lines.append("… \(Self.counted(size - next, "more byte", "more bytes")): show \(msgid) \(next)")
         } else {
             if start >= size, start > 0 { lines.append("The message ends before that, after \(size) bytes.") }
-            lines += MessageRendering.lines(
-                of: message.attachments, budget: serviceBudget(for: session)
-            ).map(\.text)
+            lines += MessageRendering.lines(of: message.attachments, budget: serviceBudget(for: session)).map(\.text)
             if let target = message.replyTo { lines.append("It answers \(target).") }
         }
         return lines

@@ -101,9 +101,7 @@ extension IRCServer {
         let budget = serviceBudget(for: session)
         let lines = statusLines(of: room, session).flatMap { IRCTextSplitter.split($0, budget: budget) }
         guard lines.indices.contains(index) else { return (nil, nextRoom) }
-        return (
-            serviceLine(lines[index], to: session), .status(next: room.id.index, line: index + 1)
-        )
+        return (serviceLine(lines[index], to: session), .status(next: room.id.index, line: index + 1))
     }
 
     /// The room's own line, and one about the asker's own link there, where there is trouble with it.
@@ -279,4 +277,18 @@ extension IRCServer {
             .info, "link-renewed", "an administrator asked for a new link",
             ["room": room.settings.name, "nick": session.displayNick])
     }
+}
+
+/// What the service lists, on its way to a client.
+enum ServiceListing {
+    /// The rooms from this one on, and how many were listed.
+    case rooms(next: Int, count: Int)
+    /// The rooms that the template's backend has and nobody has opened.
+    case unopenedRooms(next: Int, count: Int)
+    /// How the rooms from this one on are; of the first one, from this line on.
+    case status(next: Int, line: Int)
+    /// The people of a room on one side, from a place in its slots on, and what of their line is made already.
+    case people(RoomID, cursor: Int, isUpstream: Bool, begun: String)
+    /// How many they are.
+    case line(IRCMessage)
 }

@@ -8,8 +8,7 @@ import WireBytes
 extension IRCServer {
     package func clientOpened(_ id: ClientID, origin: ClientOrigin) {
         if let refusal = refusal(of: origin) {
-            context.note(
-                .warn, "client-refused", "a connection was refused: \(refusal)", ["address": origin.address])
+            context.note(.warn, "client-refused", "a connection was refused: \(refusal)", ["address": origin.address])
             if lifecycle.phase == .running || origin.isToldPassingEnds {
                 let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
                 IRCEncoder.append(line, to: &context.writer)

@@ -96,8 +96,7 @@ extension IRCSession {
             return refuse("MULTILINE_INVALID", [], "A line that continues another is not blank")
         }
         guard batch.lineCount < multilineLimits.lines else {
-            return refuse(
-                "MULTILINE_MAX_LINES", [String(multilineLimits.lines)], "The message has too many lines")
+            return refuse("MULTILINE_MAX_LINES", [String(multilineLimits.lines)], "The message has too many lines")
         }
         let joint = batch.lineCount > 0 && !isContinuation ? 1 : 0
         guard batch.words.text.utf8.count + joint + text.utf8.count <= multilineLimits.bytes else {

@@ -3,7 +3,7 @@ public import Digests
 public import IRCProtocol
 public import Identities
 import Media
-import Rooms
+public import Rooms
 public import Upstream
 
 /// What the bridge is told to be. Made by the executable from the configuration; the core reads no files.
@@ -155,5 +155,19 @@ public struct LimitSettings: Equatable, Sendable {
         self.templateRooms = templateRooms
         self.backlog = backlog
         self.historyLimit = historyLimit
+    }
+}
+
+/// Opens a room of a backend for any channel that somebody joins.
+public struct RoomTemplate: Sendable {
+    /// The backend whose rooms these are.
+    public var backend: String
+    /// The settings of one of its rooms, by the room's id or name there. Nil when no connection can be made for that name.
+    /// Name, channel and topic are the bridge's to fill in.
+    public var settings: @Sendable (_ upstreamRoom: String) -> RoomSettings?
+
+    public init(backend: String, settings: @escaping @Sendable (_ upstreamRoom: String) -> RoomSettings?) {
+        self.backend = backend
+        self.settings = settings
     }
 }

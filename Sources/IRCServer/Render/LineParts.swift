@@ -1,5 +1,7 @@
+import BridgeTypes
 import ChatModel
 import IRCProtocol
+import Rooms
 
 extension StoredMessage {
     /// The line of an event, as it was shown.
@@ -24,5 +26,23 @@ extension IRCTag {
         IRCTag(
             "chatbridge/gap",
             [from, to].map { IRCServerTime.format(milliseconds: $0.milliseconds) }.joined(separator: ","))
+    }
+}
+
+extension TokenBucket {
+    /// Lines about messages that were taken back, for clients that do not know REDACT: a few a minute.
+    static let takenBackWords = TokenBucket(rate: 0.2, burst: 5)
+}
+
+extension ActionRefusal {
+    /// The answer to `verb`, about a message in a room.
+    func line(_ verb: String, _ channel: String, _ msgid: String, from server: String) -> IRCMessage {
+        .fail(verb, code, channel, Self.word(msgid), text: text, source: server)
+    }
+
+    /// What a client named, fit to be one parameter of an answer.
+    static func word(_ text: String) -> String {
+        let shown = PrintableText.of(text, maxBytes: 100)
+        return shown.isEmpty || shown.contains(" ") || shown.hasPrefix(":") ? "*" : shown
     }
 }

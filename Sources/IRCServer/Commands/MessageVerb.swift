@@ -1,5 +1,0 @@
-enum MessageVerb: String {
-    case privmsg = "PRIVMSG"
-    case notice = "NOTICE"
-    case tagmsg = "TAGMSG"
-}
