@@ -102,7 +102,7 @@ package final class IRCServer {
         self.backends = hub.backends
         self.serverWishes = hub.serverWishes
         self.outbound = Outbound(actions, context)
-        self.longAnswers = LongAnswers(outbound, context)
+        self.longAnswers = LongAnswers(outbound)
         self.sessionTerms = IRCSession.Terms(settings)
         self.offers = CapabilityOffers(
             values: sessionTerms.capabilityValues,
@@ -158,6 +158,14 @@ package final class IRCServer {
 
     /// Asks the store something about all that was changed until now.
     func ask(_ question: BridgeAction) { actions.ask(question) }
+
+    /// Asks the store; the answer goes to the asker.
+    func ask(as asker: StoreQuestions.Asker, _ question: (StoreReadID) -> BridgeAction) -> StoreReadID {
+        let read = context.ledger.nextRead()
+        storeQuestions.begin(read, by: asker)
+        ask(question(read))
+        return read
+    }
 
     // MARK: - Rooms
 

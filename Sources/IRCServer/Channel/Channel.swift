@@ -66,7 +66,7 @@ final class Channel {
             broadcast(line, except: readers.author, and: deaf, in: room)
         case .passed(let annotations, let who, let msgid):
             var line = line("TAGMSG", by: who, at: context.now.wall, msgid: msgid, [room.channel])
-            line.tags += annotations.map { IRCTag($0.name, $0.value) }
+            line.tags += annotations.tags
             show(line, in: room, to: readers, besides: deaf)
         case .takenBack(let entries, let who, let msgid, let reason):
             for entry in entries {
@@ -74,7 +74,7 @@ final class Channel {
                 let told =
                     who.map { line("REDACT", by: $0, at: context.now.wall, msgid: msgid, params) }
                     ?? IRCMessage(
-                        tags: [Self.time(context.now.wall)], source: server, command: "REDACT", params: params)
+                        tags: [.time(context.now.wall)], source: server, command: "REDACT", params: params)
                 show(told, in: room, to: readers, besides: deaf)
             }
             tellTakenBack(entries, by: who?.nick, reason: reason, except: readers.author, in: room)
@@ -88,7 +88,7 @@ final class Channel {
     }
 
     private func show(_ message: RoomMessage, in room: Room, to readers: RoomAudience, besides deaf: Set<ClientID>) {
-        var tags = [Self.time(message.at)]
+        var tags = [IRCTag.time(message.at)]
         if let msgid = message.msgid { tags.append(IRCTag("msgid", msgid)) }
         if let account = message.speaker?.account { tags.append(IRCTag("account", account)) }
         if message.speaker?.isBot == true { tags.append(IRCTag("bot")) }
@@ -97,7 +97,7 @@ final class Channel {
             tags.append(IRCTag(StoredMessage.replyTag, replyTo))
             tags.append(IRCTag("+draft/reply", replyTo))
         }
-        for tag in message.annotations { tags.append(IRCTag(tag.name, tag.value)) }
+        tags += message.annotations.tags
         let source = message.speaker?.source ?? server
         let head = IRCMessage(
             tags: tags, source: source, command: message.isNotice ? "NOTICE" : "PRIVMSG", params: [room.channel])
@@ -123,7 +123,7 @@ final class Channel {
         besides deaf: Set<ClientID>
     ) {
         var line = line("TAGMSG", by: who, at: reaction.at, msgid: reaction.msgid, [room.channel])
-        line.tags += reaction.annotations.map { IRCTag($0.name, $0.value) }
+        line.tags += reaction.annotations.tags
         show(line, in: room, to: readers, besides: deaf)
         tellReaction(reaction, by: who, in: room, to: readers, besides: deaf)
     }
@@ -153,7 +153,7 @@ final class Channel {
 
     static func join(_ who: RoomSpeaker, _ realname: String, in room: Room, _ context: RoomsContext) -> IRCMessage {
         IRCMessage(
-            tags: tags(of: who, at: context.now.wall), source: who.source, command: "JOIN",
+            tags: who.tags(at: context.now.wall), source: who.source, command: "JOIN",
             params: [room.channel, who.account ?? "*", realname])
     }
 
@@ -173,29 +173,16 @@ final class Channel {
 
     // MARK: - Lines
 
-    private static func time(_ at: ChatTimestamp) -> IRCTag {
-        IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))
-    }
-
-    /// Tags that every line of somebody carries.
-    static func tags(of who: RoomSpeaker, at: ChatTimestamp, msgid: String? = nil) -> [IRCTag] {
-        var tags = [time(at)]
-        if let msgid { tags.append(IRCTag("msgid", msgid)) }
-        if let account = who.account { tags.append(IRCTag("account", account)) }
-        if who.isBot { tags.append(IRCTag("bot")) }
-        return tags
-    }
-
     private func line(
         _ command: String, by who: RoomSpeaker, at: ChatTimestamp, msgid: String? = nil, _ params: [String]
     ) -> IRCMessage {
-        IRCMessage(tags: Self.tags(of: who, at: at, msgid: msgid), source: who.source, command: command, params: params)
+        IRCMessage(tags: who.tags(at: at, msgid: msgid), source: who.source, command: command, params: params)
     }
 
     /// A word of the relay's.
     static func notice(_ text: String, in room: Room, _ context: RoomsContext) -> IRCMessage {
         IRCMessage(
-            tags: [time(context.now.wall)], source: context.settings.serverName, command: "NOTICE",
+            tags: [.time(context.now.wall)], source: context.settings.serverName, command: "NOTICE",
             params: [room.channel, "*** " + text])
     }
 

@@ -136,7 +136,7 @@ extension IRCServer {
 
     private func promotion(of person: Person, in room: Room) -> IRCMessage {
         IRCMessage(
-            tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+            tags: [.time(context.now.wall)],
             source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick])
     }
 

@@ -11,11 +11,6 @@ extension IRCServer {
     /// Bytes of a mask in the ban list.
     static let maxMaskBytes = 200
 
-    private func shown(_ text: String) -> String {
-        let shown = PrintableText.of(text, maxBytes: 100)
-        return shown.isEmpty || shown.utf8.contains(0x20) || shown.hasPrefix(":") ? "*" : shown
-    }
-
     /// The room of a moderator's command; nil after telling the client why not.
     private func moderatedRoom(_ channel: String, _ session: IRCSession) -> Room? {
         guard let room = room(channel: channel, for: session) else {
@@ -42,7 +37,7 @@ extension IRCServer {
             backend: room.settings.backend, room: room.settings.upstreamRoom, sender: nil, id: nil)
         let who = RoomSpeaker(person)
         let line = IRCMessage(
-            tags: Channel.tags(of: who, at: now, msgid: msgid), source: person.source, command: command,
+            tags: who.tags(at: now, msgid: msgid), source: person.source, command: command,
             params: [room.channel] + params)
         tellRoom(room, line, by: session)
         room.enterEvent([command] + params, msgid: msgid, by: who, at: now, context)
@@ -102,7 +97,8 @@ extension IRCServer {
             }
         default:
             guard let flag = RoomModeration.Flag(rawValue: letter) else {
-                return reply(.errUnknownMode, shown(String(letter)), "is no mode of \(room.channel)", to: session)
+                return reply(
+                    .errUnknownMode, PrintableText.word(String(letter)), "is no mode of \(room.channel)", to: session)
             }
             if room.moderation.set(flag, isSet, isLasting: operators.contains(moderator)) {
                 changes.add(letter, isSet, nil)
@@ -117,7 +113,7 @@ extension IRCServer {
     /// An IRC user in the room; nil after telling the client why not.
     private func member(_ nick: String, of room: Room, _ session: IRCSession) -> (id: PersonID, person: Person)? {
         guard let (id, person) = context.identities.person(nick: nick) else {
-            reply(.errNoSuchNick, shown(nick), "No such nick", to: session)
+            reply(.errNoSuchNick, PrintableText.word(nick), "No such nick", to: session)
             return nil
         }
         guard room.slots.contains(id) else {
@@ -219,7 +215,7 @@ extension IRCServer {
             return notModerating(room, session)
         }
         guard let (id, target) = context.identities.person(nick: nick), target.isPresent else {
-            return reply(.errNoSuchNick, shown(nick), "No such nick", to: session)
+            return reply(.errNoSuchNick, PrintableText.word(nick), "No such nick", to: session)
         }
         guard !room.slots.contains(id) else {
             return reply(.errUserOnChannel, target.nick, room.channel, "is already in that room", to: session)

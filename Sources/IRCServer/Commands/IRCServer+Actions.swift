@@ -1,19 +1,18 @@
+import BridgeTypes
 import ChatModel
 import IRCProtocol
 import Rooms
 
-// REDACT, MARKREAD, and TAGMSG with a reaction.
+// REDACT, and TAGMSG with a reaction.
 
 extension IRCServer {
     /// Source: IRCv3 message-redaction.
     func redact(_ channel: String, _ msgid: String, reason: String?, _ session: IRCSession) {
         guard channel.hasPrefix("#") else { return redactPrivate(channel, msgid, reason: reason, session) }
         guard let room = room(channel: channel, for: session), session.rooms.contains(room.id) else {
-            return reply(
-                .fail(
-                    "REDACT", "INVALID_TARGET", ActionRefusal.word(channel),
-                    text: "Messages can be taken back only in a room that you are in", source: settings.serverName),
-                session)
+            return fail(
+                "REDACT", "INVALID_TARGET", [PrintableText.word(channel)],
+                "Messages can be taken back only in a room that you are in", session)
         }
         let right: RedactionRight
         if let person = session.person, operators.contains(person) {
@@ -24,19 +23,6 @@ extension IRCServer {
         answer("REDACT", room, msgid, session) { label in
             room.redact(msgid, reason: reason, from: session.id, right: right, label: label, context)
         }
-    }
-
-    /// Source: IRCv3 read-marker.
-    func markReadReceived(_ target: String?, _ value: String?, _ session: IRCSession) {
-        func refuse(_ code: String, _ context: [String], _ text: String) {
-            reply(serverLine("FAIL", ["MARKREAD", code] + context + [text]), session)
-        }
-        guard let target, !target.isEmpty else { return refuse("NEED_MORE_PARAMS", [], "Missing the target") }
-        guard let value else { return readMarker(target, session) }
-        guard value.hasPrefix("timestamp="),
-            let milliseconds = IRCServerTime.parse(String(value.dropFirst("timestamp=".count)))
-        else { return refuse("INVALID_PARAMS", [target], "Not a timestamp") }
-        moveMarker(target, to: ChatTimestamp(milliseconds: milliseconds), session)
     }
 
     /// Carries out the reaction in a TAGMSG; false when there is none. One to nothing is a tag like any other.

@@ -22,7 +22,9 @@ extension IRCServer {
     func join(_ channel: String, _ session: IRCSession) {
         guard session.isAwaitingJoin else { return tryToJoin(channel, session) }
         // Answers come in the order of what was asked.
-        for line in gathering(session, { tryToJoin(channel, session) }) { session.appendLongAnswer(.line(line)) }
+        for line in outbound.gathering(session, { tryToJoin(channel, session) }) {
+            session.appendLongAnswer(.line(line))
+        }
     }
 
     private func tryToJoin(_ channel: String, _ session: IRCSession) {

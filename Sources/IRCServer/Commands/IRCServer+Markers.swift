@@ -16,7 +16,19 @@ extension IRCServer {
     private func visitor(_ id: PersonID) -> ChatID { ChatID("visitor-\(id.rawValue)") }
 
     /// Source: IRCv3 read-marker.
-    func readMarker(_ target: String, _ session: IRCSession) {
+    func markReadReceived(_ target: String?, _ value: String?, _ session: IRCSession) {
+        func refuse(_ code: String, _ context: [String], _ text: String) {
+            fail("MARKREAD", code, context, text, session)
+        }
+        guard let target, !target.isEmpty else { return refuse("NEED_MORE_PARAMS", [], "Missing the target") }
+        guard let value else { return readMarker(target, session) }
+        guard value.hasPrefix("timestamp="),
+            let milliseconds = IRCServerTime.parse(String(value.dropFirst("timestamp=".count)))
+        else { return refuse("INVALID_PARAMS", [target], "Not a timestamp") }
+        moveMarker(target, to: ChatTimestamp(milliseconds: milliseconds), session)
+    }
+
+    private func readMarker(_ target: String, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         if target.hasPrefix("#"), let room = room(channel: target, for: session) {
             guard !session.rooms.contains(room.id) else {
@@ -28,11 +40,12 @@ extension IRCServer {
         let folded = settings.casemapping.fold(target)
         reply(
             markerMessage(
-                shown(target), privateMessages.markers.marker(of: markerOwner(personID, person), with: folded)),
+                PrintableText.word(target),
+                privateMessages.markers.marker(of: markerOwner(personID, person), with: folded)),
             session)
     }
 
-    func moveMarker(_ target: String, to at: ChatTimestamp, _ session: IRCSession) {
+    private func moveMarker(_ target: String, to at: ChatTimestamp, _ session: IRCSession) {
         if target.hasPrefix("#") {
             guard let room = room(channel: target), session.rooms.contains(room.id) else {
                 // Clients mark their own PART as read: gamja.
@@ -79,10 +92,8 @@ extension IRCServer {
     }
 
     private func refuseMarker(_ target: String, _ code: String, _ why: String, _ session: IRCSession) {
-        reply(.fail("MARKREAD", code, shown(target), text: why, source: settings.serverName), session)
+        fail("MARKREAD", code, [PrintableText.word(target)], why, session)
     }
-
-    private func shown(_ target: String) -> String { ActionRefusal.word(target) }
 
     /// The person is gone; what is no account's ends with them.
     func forgetPrivateMarkers(of id: PersonID) { privateMessages.forgetMarkers(of: visitor(id)) }

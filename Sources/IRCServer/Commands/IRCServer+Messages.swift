@@ -35,12 +35,9 @@ extension IRCServer {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         guard lifecycle.phase == .running else {
             guard let text = words?.text, verb == .privmsg else { return }
-            return reply(
-                .fail(
-                    "PRIVMSG", "CANNOT_DELIVER",
-                    PrintableText.of(targets[0], maxBytes: 100),
-                    text: "Not taken, the server is stopping: " + MessageText.excerpt(text),
-                    source: settings.serverName), session)
+            return fail(
+                "PRIVMSG", "CANNOT_DELIVER", [PrintableText.of(targets[0], maxBytes: 100)],
+                "Not taken, the server is stopping: " + MessageText.excerpt(text), session)
         }
         if verb == .tagmsg {
             guard session.tagBudget.take(now: context.now.monotonic) else { return }
@@ -98,22 +95,30 @@ extension IRCServer {
         _ words: SpokenText, _ clientTags: [IRCTag], _ room: Room, label: String?, _ session: IRCSession
     ) {
         let replyTo = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
-        let waitsForEcho = label != nil && session.caps.contains(.echoMessage)
+        let refusal = submitting(words.text, label: label, session) { label in
+            room.submit(
+                Submission(
+                    words: words, annotations: clientTags.annotations, replyTo: replyTo, label: label,
+                    network: session.account == nil ? addressLimits.network(of: session.origin) : nil),
+                from: session.id, context)
+        }
+        if let refusal { fail("PRIVMSG", "QUEUE_FULL", [room.channel], refusal, session) }
+    }
+
+    /// Has a room take what a client says. The echo answers its label, where the client gets one.
+    ///
+    /// - Returns: why it was not taken, where the client is to be told that; nil: it was, or the room tells.
+    func submitting(
+        _ text: String, label: String?, _ session: IRCSession, _ submit: (String?) -> SubmitRefusal?
+    ) -> String? {
+        let label = session.caps.contains(.echoMessage) ? label : nil
         // Set before: a backend that confirms nothing lets the echo come at once.
-        if waitsForEcho { session.deferResponse() }
-        let refusal = room.submit(
-            Submission(
-                words: words, annotations: clientTags.annotations, replyTo: replyTo, label: waitsForEcho ? label : nil,
-                network: session.account == nil ? addressLimits.network(of: session.origin) : nil),
-            from: session.id, context)
+        if label != nil { session.deferResponse() }
+        let refusal = submit(label)
         if refusal == nil, context.isDurable { session.accepted(under: context.ledger.next) }
-        guard refusal == .queueFull else { return }
+        guard refusal == .queueFull else { return nil }
         session.answerNow()
-        reply(
-            .fail(
-                "PRIVMSG", "QUEUE_FULL", room.channel,
-                text: "Not taken, too many messages wait for the backend: " + MessageText.excerpt(words.text),
-                source: settings.serverName), session)
+        return "Not taken, too many messages wait for the backend: " + MessageText.excerpt(text)
     }
 
     private func tagMessage(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) {
@@ -145,11 +150,7 @@ extension IRCServer {
                 ActionRefusal.unknownMessage.line("TAGMSG", target.nick, gone, from: settings.serverName), session)
         }
         let msgid = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
-        var tags = [
-            IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds)), IRCTag("msgid", msgid),
-        ]
-        if let account = person.account { tags.append(IRCTag("account", account)) }
-        if person.isBot { tags.append(IRCTag("bot")) }
+        let tags = RoomSpeaker(person).tags(at: context.now.wall, msgid: msgid)
         let pair = keepPrivate(verb, words, clientTags, msgid: msgid, from: person, to: target, session)
         if verb != .tagmsg, let author = session.person {
             rememberPrivate(msgid: msgid, from: author, person, to: id, target, in: pair)
@@ -161,11 +162,15 @@ extension IRCServer {
             if let said { deliver(said, to: client) } else { deliver(head, to: client) }
         }
         // What comes to oneself is no answer to the labeled line; its echo is.
-        outsideResponse(session) {
+        outbound.outsideResponse(session) {
             let deaf = clientsMuting(person)
             for client in target.clients where !deaf.contains(client) { send(to: client) }
         }
-        if let said { echo(said, to: session.id, label: nil) } else { echo([head], to: session.id, label: nil) }
+        if let said {
+            outbound.echo(said, to: session.id, label: nil)
+        } else {
+            outbound.echo([head], to: session.id, label: nil)
+        }
         // The same person's other clients: a line from oneself to another is understood only by who asked for such.
         for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {
             guard other.caps.contains(.echoMessage) || other.caps.contains(.selfMessage) else { continue }
@@ -200,7 +205,7 @@ extension IRCServer {
         _ = session.budget.take(Double(penalty), now: context.now.monotonic)
         if let label = batch.label {
             // The line that ends the batch may have one too; nothing else answers it.
-            finishResponse(session)
+            outbound.finishResponse(session)
             session.response = IRCSession.LabeledResponse(label: label)
         }
         message(.privmsg, targets: [batch.target], words: batch.words, tags: batch.tags, session)

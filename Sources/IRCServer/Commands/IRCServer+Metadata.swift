@@ -35,12 +35,14 @@ extension IRCServer {
             return replyBatch("metadata-subs", [], lines, session)
         case "get", "list", "sync", "set", "clear": break
         default:
-            let shown = PrintableText.of(params[1], maxBytes: 64)
-            return failMetadata("SUBCOMMAND_INVALID", [word(shown)], "No such subcommand", session)
+            return fail(
+                "METADATA", "SUBCOMMAND_INVALID", [PrintableText.word(params[1], maxBytes: 64)], "No such subcommand",
+                session)
         }
         guard let (name, target) = metadataTarget(params[0], session) else {
-            return failMetadata(
-                "INVALID_TARGET", [word(params[0])], "There is nobody and nothing of that name", session)
+            return fail(
+                "METADATA", "INVALID_TARGET", [PrintableText.word(params[0], maxBytes: 64)],
+                "There is nobody and nothing of that name", session)
         }
         switch IRCCasemapping.ascii.fold(params[1]) {
         case "get":
@@ -66,13 +68,16 @@ extension IRCServer {
                 return needMoreParams("METADATA", session)
             }
             guard MetadataSubscriptions.isKey(key) else {
-                return failMetadata("KEY_INVALID", [word(key)], "That is no key", session)
+                return fail(
+                    "METADATA", "KEY_INVALID", [PrintableText.word(key, maxBytes: 64)], "That is no key", session)
             }
-            failMetadata(
-                "KEY_NO_PERMISSION", [name, key], "Metadata comes from the backends; nobody sets it here", session)
+            fail(
+                "METADATA", "KEY_NO_PERMISSION", [name, key], "Metadata comes from the backends; nobody sets it here",
+                session)
         default:
-            failMetadata(
-                "KEY_NO_PERMISSION", [name, "*"], "Metadata comes from the backends; nobody sets it here", session)
+            fail(
+                "METADATA", "KEY_NO_PERMISSION", [name, "*"], "Metadata comes from the backends; nobody sets it here",
+                session)
         }
     }
 
@@ -91,22 +96,14 @@ extension IRCServer {
 
     private func value(of key: String, _ name: String, _ target: MetadataTarget, _ session: IRCSession) -> IRCMessage {
         guard MetadataSubscriptions.isKey(key) else {
-            return .fail("METADATA", "KEY_INVALID", word(key), text: "That is no key", source: settings.serverName)
+            return .fail(
+                "METADATA", "KEY_INVALID", PrintableText.word(key, maxBytes: 64), text: "That is no key",
+                source: settings.serverName)
         }
         guard key == MetadataSubscriptions.displayName,
             let value = target.person.flatMap({ MetadataSubscriptions.name(of: $0) })
         else { return session.numeric(.rplKeyNotSet, name, key, "The key is not set") }
         return session.numeric(.rplKeyValue, name, key, "*", value)
-    }
-
-    private func failMetadata(_ code: String, _ context: [String], _ text: String, _ session: IRCSession) {
-        reply(serverLine("FAIL", ["METADATA", code] + context + [text]), session)
-    }
-
-    /// A word of the client's that may stand in the middle of a line.
-    private func word(_ text: String) -> String {
-        let shown = PrintableText.of(text, maxBytes: 64)
-        return shown.isEmpty || shown.hasPrefix(":") || shown.contains(" ") ? "*" : shown
     }
 
     // MARK: - Subscriptions
@@ -116,12 +113,12 @@ extension IRCServer {
         var isNew = false
         for key in keys {
             guard MetadataSubscriptions.isKey(key) else {
-                failMetadata("KEY_INVALID", [word(key)], "That is no key", session)
+                fail("METADATA", "KEY_INVALID", [PrintableText.word(key, maxBytes: 64)], "That is no key", session)
                 continue
             }
             let wantedNames = metadata.wantsNames(session.id)
             guard metadata.add(key, for: session.id) else {
-                failMetadata("TOO_MANY_SUBS", [key], "Too many subscriptions", session)
+                fail("METADATA", "TOO_MANY_SUBS", [key], "Too many subscriptions", session)
                 break
             }
             isNew = isNew || !wantedNames && metadata.wantsNames(session.id)
@@ -138,7 +135,7 @@ extension IRCServer {
         var taken: [String] = []
         for key in keys {
             guard MetadataSubscriptions.isKey(key) else {
-                failMetadata("KEY_INVALID", [word(key)], "That is no key", session)
+                fail("METADATA", "KEY_INVALID", [PrintableText.word(key, maxBytes: 64)], "That is no key", session)
                 continue
             }
             metadata.remove(key, for: session.id)

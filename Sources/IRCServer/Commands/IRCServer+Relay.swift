@@ -12,7 +12,7 @@ extension IRCServer {
     /// Source: Ergo, draft/relaymsg.
     func relay(_ channel: String, as name: String, _ text: String, _ tags: [IRCTag], _ session: IRCSession) {
         func refuse(_ code: String, _ text: String) {
-            reply(serverLine("FAIL", ["RELAYMSG", code, text]), session)
+            fail("RELAYMSG", code, [], text, session)
         }
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
         guard session.account?.mayRelay == true else {
@@ -32,14 +32,12 @@ extension IRCServer {
         }
         guard lifecycle.phase == .running else { return refuse("CANNOT_DELIVER", "Not taken, the server is stopping") }
         session.spoke(at: context.now.wall)
-        let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
-        if label != nil { session.deferResponse() }
-        let refusal = room.submitRelayed(
-            name, text, annotations: IRCClientTags.relayed(tags).annotations, label: label,
-            from: session.id, context)
-        if refusal == nil, context.isDurable { session.accepted(under: context.ledger.next) }
-        guard refusal == .queueFull else { return }
-        session.answerNow()
-        refuse("QUEUE_FULL", "Not taken, too many messages wait for the backend: " + MessageText.excerpt(text))
+        let label = session.response?.label
+        let refusal = submitting(text, label: label, session) { label in
+            room.submitRelayed(
+                name, text, annotations: IRCClientTags.relayed(tags).annotations, label: label, from: session.id,
+                context)
+        }
+        if let refusal { refuse("QUEUE_FULL", refusal) }
     }
 }

@@ -220,7 +220,7 @@ struct BacklogRenderer {
     func lines(of message: StoredMessage) -> [IRCMessage] {
         guard !message.isTakenBack else { return [] }
         var tags = [
-            IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds)), IRCTag("msgid", message.msgid),
+            .time(message.at), IRCTag("msgid", message.msgid),
         ]
         switch message.kind {
         // Only for who asks for it.
@@ -244,7 +244,7 @@ struct BacklogRenderer {
     }
 
     private func tags(of message: StoredMessage) -> [IRCTag] {
-        var tags = message.clientTags.map { IRCTag($0.name, $0.value) }
+        var tags = message.clientTags.tags
         guard let target = message.replyTo else { return tags }
         for name in ["+reply", "+draft/reply"] where !tags.contains(where: { $0.name == name }) {
             // An IRC user's own tags go as they came.

@@ -1,3 +1,4 @@
+import BridgeTypes
 import ChatModel
 import IRCProtocol
 import Rooms
@@ -20,7 +21,8 @@ struct HistoryRefusal: Error, Equatable {
     }
 
     func line(from server: String) -> IRCMessage {
-        IRCMessage(source: server, command: "FAIL", params: [command, code] + context.map(ActionRefusal.word) + [text])
+        IRCMessage(
+            source: server, command: "FAIL", params: [command, code] + context.map { PrintableText.word($0) } + [text])
     }
 }
 

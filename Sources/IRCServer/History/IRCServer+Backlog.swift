@@ -66,20 +66,24 @@ extension IRCServer {
             backlog.beginWriting()
             return true
         }
-        let id = context.ledger.nextRead()
-        storeQuestions.begin(id, by: .backlog(session.id, room.id))
         if backlog.isMoreLeftOut == nil {
-            backlog.ask(id, .leftOut, now: context.now.monotonic)
-            ask(.readMessages(id, room.storedKey, after: backlog.start, through: backlog.position, limit: 1))
+            ask(backlog, .leftOut, session) {
+                .readMessages($0, room.storedKey, after: backlog.start, through: backlog.position, limit: 1)
+            }
         } else {
-            backlog.ask(id, .page, now: context.now.monotonic)
-            ask(
+            ask(backlog, .page, session) {
                 .readMessages(
-                    id, room.storedKey, after: backlog.position, through: backlog.through,
-                    limit: Backlog.pageCount))
+                    $0, room.storedKey, after: backlog.position, through: backlog.through, limit: Backlog.pageCount)
+            }
         }
-        setTimer(session, following)
+        outbound.setTimer(session, following)
         return false
+    }
+
+    private func ask(
+        _ backlog: Backlog, _ about: Backlog.Question, _ session: IRCSession, _ question: (StoreReadID) -> BridgeAction
+    ) {
+        backlog.ask(ask(as: .backlog(session.id, backlog.room), question), about, now: context.now.monotonic)
     }
 
     /// The store has answered.
@@ -90,7 +94,7 @@ extension IRCServer {
             let following = session.following, let backlog = following.backlog(of: place),
             let question = backlog.answered(id)
         else { return }
-        setTimer(session, following)
+        outbound.setTimer(session, following)
         switch (outcome, question) {
         case (.failure(let failure), _):
             context.note(
@@ -102,11 +106,10 @@ extension IRCServer {
             read(backlog, session, following)
         case (.success(let page), .page) where backlog.mayHaveHole(before: page):
             guard let key = room(place)?.storedKey else { return giveUp(backlog, session) }
-            let id = context.ledger.nextRead()
-            storeQuestions.begin(id, by: .backlog(session.id, place))
-            backlog.ask(id, .begin(page), now: context.now.monotonic)
-            setTimer(session, following)
-            ask(.readMessages(id, key, after: .min, through: backlog.start, limit: 1))
+            ask(backlog, .begin(page), session) {
+                .readMessages($0, key, after: .min, through: backlog.start, limit: 1)
+            }
+            outbound.setTimer(session, following)
         case (.success(let found), .begin(let page)):
             // What is removed is removed from the front.
             if found.isEmpty { backlog.put(unkeptNotice(backlog, until: page.first?.at)) }
@@ -162,7 +165,7 @@ extension IRCServer {
         let end = backlog.innerEnd
         guard let reference = backlog.takeBatch() else { return }
         if let end { write(end, to: session, batch: reference) }
-        endBatch(reference, session)
+        outbound.endBatch(reference, session)
     }
 
     /// What was said in a room while the client was away.
@@ -189,7 +192,7 @@ extension IRCServer {
         case .reading: return false
         case .writing:
             if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
-                session.undrainedBytes += write(line, to: session, batch: backlog.batch)
+                writePart(line, to: session, batch: backlog.batch)
                 // A PING that goes now asks about this, too.
                 following.wrote(backlog, upTo: backlog.written)
                 return true
@@ -245,7 +248,7 @@ extension IRCServer {
         if lifecycle.phase == .asking { stopShowing(session, following) }
         askSoon(session, following)
         if following.hasEverything(newestPlace) { answeredLast(session) }
-        setTimer(session, following)
+        outbound.setTimer(session, following)
         forgetIdleFollowing(session)
     }
 
@@ -273,7 +276,7 @@ extension IRCServer {
             if !session.hasNoReader { emit(.send(session.id, line)) }
         }
         if let room = room(id) { setHeld(session.id, false, in: room) }
-        setTimer(session, following)
+        outbound.setTimer(session, following)
         forgetIdleFollowing(session)
     }
 
@@ -297,6 +300,6 @@ extension IRCServer {
         for backlog in following.backlogs {
             if let deadline = backlog.deadline, deadline <= context.now.monotonic { giveUp(backlog, session) }
         }
-        setTimer(session, following)
+        outbound.setTimer(session, following)
     }
 }

@@ -109,7 +109,7 @@ extension IRCServer {
         guard open > 0 else { return }
         let now = context.now.monotonic
         following.ask(at: open > CursorRound.manyLines || lifecycle.phase == .asking ? now : now + CursorRound.pause)
-        setTimer(session, following)
+        outbound.setTimer(session, following)
     }
 
     func ask(_ session: IRCSession, _ following: Following) {

@@ -139,11 +139,8 @@ extension IRCServer {
     }
 
     private func askPlaces(_ answer: HistoryAnswer, _ key: StoredRoomKey, _ asked: StoredPageQuery) {
-        let read = context.ledger.nextRead()
-        storeQuestions.begin(read, by: .history(answer))
-        answer.wait(.placing(read))
+        answer.wait(.placing(ask(as: .history(answer)) { .findPlaces($0, key, asked) }))
         setTimer(of: answer, HistoryAnswer.patience)
-        ask(.findPlaces(read, key, asked))
     }
 
     package func historyPlaced(
@@ -284,11 +281,8 @@ extension IRCServer {
     }
 
     private func ask(_ answer: HistoryAnswer, _ question: (StoreReadID) -> BridgeAction) {
-        let read = context.ledger.nextRead()
-        storeQuestions.begin(read, by: .history(answer))
-        answer.wait(.reading(read))
+        answer.wait(.reading(ask(as: .history(answer), question)))
         setTimer(of: answer, HistoryAnswer.patience)
-        ask(question(read))
     }
 
     package func historyRead(
@@ -377,7 +371,7 @@ extension IRCServer {
                 end(answer, session)
             } else {
                 let line = refusal.line(from: settings.serverName)
-                count(write(line, to: session, label: answer.label), session)
+                writePart(line, to: session, label: answer.label)
             }
             return .last(nil)
         case .writing: return writeNext(answer, session)
@@ -395,7 +389,7 @@ extension IRCServer {
             answer.begun(batch: isBatch ? nextBatchReference() : nil)
             if let reference = answer.batch {
                 let line = serverLine("BATCH", ["+" + reference] + answer.batchParams)
-                count(write(line, to: session, label: answer.label), session)
+                writePart(line, to: session, label: answer.label)
             }
             return .more(nil)
         }
@@ -403,7 +397,7 @@ extension IRCServer {
             answer.reading == nil ? lines(of: row, for: session) : serviceLines(of: row, answer, session)
         }
         if let line {
-            count(write(line, to: session, batch: answer.batch ?? session.longAnswerBatch), session)
+            writePart(line, to: session, batch: answer.batch ?? session.longAnswerBatch)
             return .more(nil)
         }
         if read(answer) { return .more(nil) }
@@ -413,7 +407,7 @@ extension IRCServer {
 
     /// The service's answer is no batch of its own; of a labeled line's answer it is a part.
     private func writeService(_ lines: [IRCMessage], _ session: IRCSession) {
-        for line in lines { count(write(line, to: session, batch: session.longAnswerBatch), session) }
+        for line in lines { writePart(line, to: session, batch: session.longAnswerBatch) }
     }
 
     private func end(_ answer: HistoryAnswer, _ session: IRCSession) {
@@ -424,12 +418,12 @@ extension IRCServer {
         if answer.isSearchCut {
             let note = serverLine(
                 "NOTE", ["SEARCH", "INCOMPLETE", "*", "Not everything was looked through; narrow it by in= or before="])
-            count(write(note, to: session, batch: answer.batch), session)
+            writePart(note, to: session, batch: answer.batch)
         }
         let key = pageKey(of: answer)
         if let key { session.toldPage(answer.ends, of: key) }
         if let reference = answer.batch {
-            endBatch(reference, session)
+            outbound.endBatch(reference, session)
         } else if !answer.hasWritten, let label = answer.label {
             write(serverLine("ACK"), to: session, label: label)
         }
@@ -441,7 +435,7 @@ extension IRCServer {
                     "What was said \(Room.span(lost.from, lost.to)) could not be stored; a line says so in its place when "
                         + "the disk takes more",
                 ])
-            count(write(note, to: session), session)
+            writePart(note, to: session)
         }
     }
 
@@ -454,8 +448,6 @@ extension IRCServer {
         }
     }
 
-    private func count(_ bytes: Int, _ session: IRCSession) { session.undrainedBytes += bytes }
-
     private func lines(of row: HistoryAnswer.Row, for session: IRCSession) -> [IRCMessage] {
         let message = row.message
         let id: RoomID
@@ -465,7 +457,7 @@ extension IRCServer {
         }
         guard let room = room(id) else { return [] }
         if message.isTakenBack {
-            let time = IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds))
+            let time = IRCTag.time(message.at)
             return [
                 IRCMessage(
                     tags: [time], source: settings.serverName, command: "REDACT", params: [room.channel, message.msgid])

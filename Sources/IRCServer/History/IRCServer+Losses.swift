@@ -99,7 +99,7 @@ extension IRCServer {
             let name = PrivateConversations.nick(ofVisitor: partner) ?? nick(of: partner) ?? name(of: partner)
             deliver(
                 .warn(
-                    "PRIVMSG", "CANNOT_STORE", ActionRefusal.word(name),
+                    "PRIVMSG", "CANNOT_STORE", PrintableText.word(name),
                     text: "Delivered, but not stored, the write queue is full: " + MessageText.excerpt(message.text),
                     source: settings.serverName), to: author.id)
         }

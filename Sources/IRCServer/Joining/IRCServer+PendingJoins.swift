@@ -96,7 +96,7 @@ extension IRCServer {
         // What it is told of this room comes before what it waits for else.
         let later = session.takeLongAnswers().filter { $0.subject !== pending }
         defer { for answer in later { session.appendLongAnswer(answer) } }
-        let replies = gathering(session) { enter(pending, session) }.filter {
+        let replies = outbound.gathering(session) { enter(pending, session) }.filter {
             $0.reduced(for: session.caps, nick: session.displayNick) != nil
         }
         // It did not wait in vain.
@@ -106,7 +106,7 @@ extension IRCServer {
         }
         let label = replies.count == 1 && !session.hasLongAnswers ? pending.label : nil
         for line in replies {
-            session.undrainedBytes += write(line, to: session, label: label, batch: session.longAnswerBatch)
+            writePart(line, to: session, label: label, batch: session.longAnswerBatch)
         }
         return true
     }

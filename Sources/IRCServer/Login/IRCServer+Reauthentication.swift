@@ -41,7 +41,7 @@ extension IRCServer {
         session.leftEverything()
         // What it was given counts for the one, what it is given for the other.
         let lastStay = session.following?.lastStay
-        stopFollowing(session)
+        outbound.stopFollowing(session)
         session.account = account
         session.setClientName(clientName)
         nameLateComer(session)
@@ -67,10 +67,7 @@ extension IRCServer {
             if mayEnter(room, session) {
                 enter(room, session, isSilent: true)
             } else {
-                reply(
-                    IRCMessage(
-                        source: person.source, command: "PART", params: [room.channel, "This account may not be here"]),
-                    session)
+                tellShutOut(of: room, person, session)
             }
         }
         tellPrefixes(since: prefixes, session)
@@ -196,10 +193,7 @@ extension IRCServer {
         for id in rooms {
             guard let room = room(id), !session.rooms.contains(id) else { continue }
             guard mayEnter(room, session) else {
-                reply(
-                    IRCMessage(
-                        source: person.source, command: "PART", params: [room.channel, "This account may not be here"]),
-                    session)
+                tellShutOut(of: room, person, session)
                 continue
             }
             enter(room, session, isSilent: true)
@@ -214,4 +208,9 @@ extension IRCServer {
     }
 
     func closeSurplus(_ session: IRCSession) { close(session, reason: "Too many clients of your account") }
+
+    private func tellShutOut(of room: Room, _ person: Person, _ session: IRCSession) {
+        let params = [room.channel, "This account may not be here"]
+        reply(IRCMessage(source: person.source, command: "PART", params: params), session)
+    }
 }

@@ -185,7 +185,7 @@ extension IRCServer {
         context.timers.cancel(.accountAnswer(session.id))
         if let label { session.response = IRCSession.LabeledResponse(label: label) }
         body()
-        finishResponse(session)
+        outbound.finishResponse(session)
         goOnRegistering(session)
         goOn(session)
     }

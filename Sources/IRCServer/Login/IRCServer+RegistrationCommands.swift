@@ -68,10 +68,7 @@ extension IRCServer {
         guard needsLogin(session) else { return true }
         reply(.errPasswdMismatch, "You must log in to connect to this server", to: session)
         if session.caps.contains(.standardReplies) {
-            reply(
-                .fail(
-                    "*", "ACCOUNT_REQUIRED", text: "Log in with SASL, or with PASS account:password",
-                    source: settings.serverName), session)
+            fail("*", "ACCOUNT_REQUIRED", [], "Log in with SASL, or with PASS account:password", session)
         }
         close(session, reason: "You must log in to connect to this server")
         return false

@@ -26,34 +26,14 @@ extension IRCServer {
         outbound.deliver(message, to: client, amid: rooms)
     }
 
-    /// What a client said in private.
-    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?) {
-        outbound.echo(lines, to: client, label: label, in: nil)
-    }
-
-    func echo(_ said: IRCUtterance, to client: ClientID, label: String?) {
-        outbound.echo(said, to: client, label: label, in: nil)
-    }
-
-    /// - Returns: bytes.
-    @discardableResult
-    func write(_ message: IRCMessage, to session: IRCSession, label: String? = nil, batch: String? = nil) -> Int {
+    func write(_ message: IRCMessage, to session: IRCSession, label: String? = nil, batch: String? = nil) {
         outbound.write(message, to: session, label: label, batch: batch)
     }
 
-    func endBatch(_ reference: String, _ session: IRCSession) { outbound.endBatch(reference, session) }
-
-    func finishResponse(_ session: IRCSession) {
-        outbound.finishResponse(session)
+    /// A line of a long answer counts for what the client's queue may hold.
+    func writePart(_ message: IRCMessage, to session: IRCSession, label: String? = nil, batch: String? = nil) {
+        session.undrainedBytes += outbound.write(message, to: session, label: label, batch: batch)
     }
 
-    func outsideResponse(_ session: IRCSession, _ body: () -> Void) { outbound.outsideResponse(session, body) }
-
-    func gathering(_ session: IRCSession, _ body: () -> Void) -> [IRCMessage] { outbound.gathering(session, body) }
-
     package func pullLongAnswers(_ session: IRCSession) { longAnswers.pull(session) }
-
-    func setTimer(_ session: IRCSession, _ following: Following) { outbound.setTimer(session, following) }
-
-    func stopFollowing(_ session: IRCSession) { outbound.stopFollowing(session) }
 }

@@ -60,6 +60,11 @@ extension IRCServer {
         reply(.errChanOPrivsNeeded, room.channel, "You're not an operator of this room", to: session)
     }
 
+    /// Source: IRCv3 standard-replies.
+    func fail(_ command: String, _ code: String, _ context: [String], _ text: String, _ session: IRCSession) {
+        reply(serverLine("FAIL", [command, code] + context + [text]), session)
+    }
+
     /// A line of the server's own.
     func serverLine(_ command: String, _ params: [String] = []) -> IRCMessage {
         IRCMessage(source: settings.serverName, command: command, params: params)
@@ -71,11 +76,7 @@ extension IRCServer {
     }
 
     /// Tags of a line about something that an IRC user does now.
-    func stamp(_ person: Person) -> [IRCTag] {
-        let time = IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
-        let account = person.account.map { [IRCTag("account", $0)] } ?? []
-        return [time] + account + (person.isBot ? [IRCTag("bot")] : [])
-    }
+    func stamp(_ person: Person) -> [IRCTag] { RoomSpeaker(person).tags(at: context.now.wall) }
 }
 
 enum MessageVerb: String {

@@ -7,13 +7,9 @@ final class LongAnswers {
     static let window = 16 * 1024
 
     private let outbound: Outbound
-    private let context: RoomsContext
     let walk = WalkBudget()
 
-    init(_ outbound: Outbound, _ context: RoomsContext) {
-        self.outbound = outbound
-        self.context = context
-    }
+    init(_ outbound: Outbound) { self.outbound = outbound }
 
     /// Writes of a client's long answers what its queue may hold, and goes on when that has drained.
     func pull(_ session: IRCSession) {

@@ -61,7 +61,7 @@ package final class Outbound {
     // MARK: - Echoes
 
     /// - Parameter room: where that was said; nil: in private.
-    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?, in room: RoomID?) {
+    func echo(_ lines: [IRCMessage], to client: ClientID, label: String?, in room: RoomID? = nil) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
         let backlog = room.flatMap { session.following?.backlog(of: $0) }
         guard let label, lines.count > 1, session.caps.contains(.batch) else {
@@ -80,7 +80,7 @@ package final class Outbound {
         endBatch(reference, session, heldBy: backlog)
     }
 
-    func echo(_ said: IRCUtterance, to client: ClientID, label: String?, in room: RoomID?) {
+    func echo(_ said: IRCUtterance, to client: ClientID, label: String?, in room: RoomID? = nil) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
         let lines = said.messages(for: session.caps, reference: nextBatchReference)
         guard lines.first?.command == "BATCH" else { return echo(lines, to: client, label: label, in: room) }

@@ -118,7 +118,7 @@ extension IRCServer {
             msgid: msgid,
             at: now, nick: person.nick, source: person.source, account: person.account,
             text: words?.text ?? verb.rawValue,
-            clientTags: clientTags.map { StoredTag(name: $0.name, value: $0.value) },
+            clientTags: clientTags.annotations,
             author: context.identities.puppetID(of: person, backend: ""), client: session.clientName)
         if context.isDurable {
             context.keep(.message(pair.storedKey, message))
@@ -234,7 +234,7 @@ extension IRCServer {
         let target = isToPartner ? view.partner : session.displayNick
         if message.isTakenBack {
             // Only who said it can have taken it back; and from whom it comes says in which window it was.
-            let time = IRCTag("time", IRCServerTime.format(milliseconds: message.at.milliseconds))
+            let time = IRCTag.time(message.at)
             return [
                 IRCMessage(tags: [time], source: message.source, command: "REDACT", params: [target, message.msgid])
             ]

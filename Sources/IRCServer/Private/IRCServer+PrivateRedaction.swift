@@ -62,7 +62,7 @@ extension IRCServer {
     /// Source: IRCv3 message-redaction.
     func redactPrivate(_ nick: String, _ msgid: String, reason: String?, _ session: IRCSession) {
         func refuse(_ refusal: ActionRefusal) {
-            reply(refusal.line("REDACT", ActionRefusal.word(nick), msgid, from: settings.serverName), session)
+            reply(refusal.line("REDACT", PrintableText.word(nick), msgid, from: settings.serverName), session)
         }
         if let message = privateMessages.recent[msgid] {
             if isParty(message.author, session) {
@@ -81,10 +81,9 @@ extension IRCServer {
                         : "This person is on \(person.host), which takes no private messages from here"))
         }
         guard let partner = account(behind: nick) else {
-            return reply(
-                .fail(
-                    "REDACT", "INVALID_TARGET", ActionRefusal.word(nick),
-                    text: "There is nobody of that name whom you told anything", source: settings.serverName), session)
+            return fail(
+                "REDACT", "INVALID_TARGET", [PrintableText.word(nick)],
+                "There is nobody of that name whom you told anything", session)
         }
         guard let own = session.account.map({ AccountName.fold($0.name) }) else { return refuse(.unknownMessage) }
         let pair = PrivateConversations.Pair(own, partner)
@@ -152,9 +151,8 @@ extension IRCServer {
         // Their nick of now, if they are here.
         let partner = readers.first?.displayNick ?? message.readerNick
         let isCalledSo = settings.casemapping.fold(nick) == settings.casemapping.fold(partner)
-        var tags = stamp(person)
         let own = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
-        tags.insert(IRCTag("msgid", own), at: min(1, tags.count))
+        let tags = RoomSpeaker(person).tags(at: context.now.wall, msgid: own)
         func line(to target: String, reason: String?) -> IRCMessage {
             IRCMessage(
                 tags: tags, source: person.source, command: "REDACT",
@@ -164,7 +162,7 @@ extension IRCServer {
         let ago = "from \(PrintableText.spoken(seconds: Int(age))) ago" + (reason.map { ": " + $0 } ?? ".")
         let echo = line(to: isCalledSo ? partner : nick, reason: reason)
         let isEchoed = session.caps.contains(.echoMessage)
-        outsideResponse(session) {
+        outbound.outsideResponse(session) {
             let deaf = clientsMuting(person)
             for reader in readers where reader !== session || !isEchoed {
                 // Of somebody muted nothing is to be read, and a reason is words.
@@ -182,7 +180,7 @@ extension IRCServer {
                     hasSeen ? "\(person.nick) took back a message to \(partner) \(ago)" : nil)
             }
         }
-        self.echo([echo], to: session.id, label: label)
+        outbound.echo([echo], to: session.id, label: label)
         // An answer that comes late has to end the label also where there is nothing to tell.
         if let label, !isEchoed || echo.reduced(for: session.caps, nick: session.displayNick) == nil {
             write(serverLine("ACK"), to: session, label: label)
@@ -212,7 +210,7 @@ extension IRCServer {
         guard let words, privateMessages.takeWord(for: client.id, now: context.now.monotonic) else { return }
         deliver(
             IRCMessage(
-                tags: [IRCTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))],
+                tags: [.time(context.now.wall)],
                 source: settings.serverName, command: "NOTICE", params: [client.displayNick, "*** " + words]),
             to: client.id)
     }
@@ -238,7 +236,7 @@ extension IRCServer {
         }
         if let refusal {
             let line = refusal.line(
-                "REDACT", ActionRefusal.word(redaction.nick), redaction.msgid, from: settings.serverName)
+                "REDACT", PrintableText.word(redaction.nick), redaction.msgid, from: settings.serverName)
             write(line, to: session, label: redaction.label)
         }
         return .last(nil)
@@ -247,11 +245,8 @@ extension IRCServer {
     private func ask(
         _ redaction: PrivateRedaction, _ session: IRCSession, _ question: (StoreReadID) -> BridgeAction
     ) {
-        let read = context.ledger.nextRead()
-        redaction.ask(read)
-        storeQuestions.begin(read, by: .redaction(session.id, redaction))
+        redaction.ask(ask(as: .redaction(session.id, redaction), question))
         context.timers.set(.history(session.id), at: context.now.monotonic + HistoryAnswer.patience)
-        ask(question(read))
     }
 
     /// The answer to where it is.

@@ -40,12 +40,7 @@ extension IRCServer {
     }
 
     private func endOfWho(_ mask: String, _ session: IRCSession) {
-        session.appendLine(.rplEndOfWho, shownMask(mask), "End of /WHO list")
-    }
-
-    private func shownMask(_ mask: String) -> String {
-        let shown = PrintableText.of(mask, maxBytes: 100)
-        return shown.isEmpty || shown.hasPrefix(":") || shown.contains(" ") ? "*" : shown
+        session.appendLine(.rplEndOfWho, PrintableText.word(mask), "End of /WHO list")
     }
 
     // MARK: - Steps
@@ -89,7 +84,7 @@ extension IRCServer {
             search.place += 1
             search.cursor = 0
         }
-        return .last(session.numeric(.rplEndOfWho, shownMask(search.shown), "End of /WHO list"))
+        return .last(session.numeric(.rplEndOfWho, PrintableText.word(search.shown), "End of /WHO list"))
     }
 
     private func fits(_ id: PersonID, _ person: Person, _ search: WhoSearch) -> Bool {

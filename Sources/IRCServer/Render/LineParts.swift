@@ -6,11 +6,11 @@ import Rooms
 extension StoredMessage {
     /// The line of an event, as it was shown.
     func eventLine(in channel: String) -> IRCMessage {
-        var tags = [IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds)), IRCTag("msgid", msgid)]
+        var tags = [IRCTag.time(at), IRCTag("msgid", msgid)]
         if let account { tags.append(IRCTag("account", account)) }
         let parts = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return IRCMessage(
-            tags: tags + clientTags.map { IRCTag($0.name, $0.value) }, source: source, command: parts[0],
+            tags: tags + clientTags.tags, source: source, command: parts[0],
             params: [channel] + parts.dropFirst())
     }
 }
@@ -20,7 +20,26 @@ extension [IRCTag] {
     var annotations: [StoredTag] { map { StoredTag(name: $0.name, value: $0.value) } }
 }
 
+extension [StoredTag] {
+    var tags: [IRCTag] { map { IRCTag($0.name, $0.value) } }
+}
+
+extension RoomSpeaker {
+    /// Tags that every line of somebody carries.
+    func tags(at: ChatTimestamp, msgid: String? = nil) -> [IRCTag] {
+        var tags = [IRCTag.time(at)]
+        if let msgid { tags.append(IRCTag("msgid", msgid)) }
+        if let account { tags.append(IRCTag("account", account)) }
+        if isBot { tags.append(IRCTag("bot")) }
+        return tags
+    }
+}
+
 extension IRCTag {
+    static func time(_ at: ChatTimestamp) -> IRCTag {
+        IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))
+    }
+
     /// What a line stands for that tells of missing messages: from when to when they were said.
     static func gap(_ from: ChatTimestamp, _ to: ChatTimestamp) -> IRCTag {
         IRCTag(
@@ -37,12 +56,14 @@ extension TokenBucket {
 extension ActionRefusal {
     /// The answer to `verb`, about a message in a room.
     func line(_ verb: String, _ channel: String, _ msgid: String, from server: String) -> IRCMessage {
-        .fail(verb, code, channel, Self.word(msgid), text: text, source: server)
+        .fail(verb, code, channel, PrintableText.word(msgid), text: text, source: server)
     }
+}
 
+extension PrintableText {
     /// What a client named, fit to be one parameter of an answer.
-    static func word(_ text: String) -> String {
-        let shown = PrintableText.of(text, maxBytes: 100)
-        return shown.isEmpty || shown.contains(" ") || shown.hasPrefix(":") ? "*" : shown
+    static func word(_ text: String, maxBytes: Int = 100) -> String {
+        let shown = of(text, maxBytes: maxBytes)
+        return shown.isEmpty || shown.utf8.contains(0x20) || shown.hasPrefix(":") ? "*" : shown
     }
 }

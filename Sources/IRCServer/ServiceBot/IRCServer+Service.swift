@@ -38,7 +38,7 @@ extension IRCServer {
         guard verb != .tagmsg, let words, let service = context.identities[service] else { return }
         let head = IRCMessage(
             tags: stamp(person) + clientTags, source: person.source, command: verb.rawValue, params: [service.nick])
-        echo(
+        outbound.echo(
             MessageRendering.utterance(head, SpokenText(text: dispatch.serviceCommands.withoutPassword(words.text))),
             to: session.id,
             label: nil)

@@ -18,7 +18,7 @@ extension IRCServer {
                 IRCMessage(command: "ERROR", params: ["Closing Link: \(session.origin.address) (\(reason))"]),
                 to: session.id)
         }
-        finishResponse(session)
+        outbound.finishResponse(session)
         quit(session, reason: reason)
         emit(.closeClient(session.id))
     }
@@ -66,7 +66,7 @@ extension IRCServer {
         answeredLast(session)
         newcomers.forget(session.id)
         directory.forget(session.id)
-        stopFollowing(session)
+        outbound.stopFollowing(session)
         monitors.forget(session.id)
         metadata.forget(session.id)
         choices.forget(session.id)

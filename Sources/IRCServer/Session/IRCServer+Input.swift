@@ -68,7 +68,7 @@ extension IRCServer {
             pay(session.isGathered(message) ? 0 : servicePenalty(of: message) ?? command?.penalty ?? 1, session)
             carryOut(command, message, session)
         }
-        finishResponse(session)
+        outbound.finishResponse(session)
         pullLongAnswers(session)
     }
 

@@ -1,3 +1,4 @@
+import BridgeTypes
 import IRCProtocol
 import Rooms
 
@@ -87,7 +88,7 @@ extension IRCSession {
         }
         guard IRCCasemapping.ascii.fold(target) == IRCCasemapping.ascii.fold(batch.target) else {
             return refuse(
-                "MULTILINE_INVALID_TARGET", [ActionRefusal.word(batch.target), ActionRefusal.word(target)],
+                "MULTILINE_INVALID_TARGET", [PrintableText.word(batch.target), PrintableText.word(target)],
                 "All lines of a batch have its target")
         }
         let text = message.params.count > 1 ? message.params[1] : ""
