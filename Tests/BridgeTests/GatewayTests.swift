@@ -233,7 +233,7 @@ struct GatewayTests {
         }
         guard let session = bridge.bridge.irc.sessions[ClientID(rawValue: 9)] else { return [] }
         let params = line.split(separator: " ").dropFirst().map(String.init)
-        return bridge.bridge.irc.gathering(session) { bridge.bridge.irc.negotiate(params, session) }
+        return bridge.bridge.irc.outbound.gathering(session) { bridge.bridge.irc.negotiate(params, session) }
             .flatMap { $0.params.dropFirst() }
     }
 

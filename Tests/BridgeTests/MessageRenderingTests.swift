@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import ChatModel
 import Dialects
 import IRCProtocol

@@ -29,31 +29,32 @@ extension BridgeSettings {
             else { continue }
             rooms.append(settings)
         }
-        let password = ServerPassword(configuration.identity.password)
-        self.init(
-            serverName: configuration.server.name, network: configuration.server.network,
-            version: BuildInformation.version,
-            motd: configuration.server.motd.isEmpty
-                ? []
-                : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init),
-            instanceID: instanceID, password: password,
-            accounts: configuration.accounts.map { AccountSettings($0, in: configuration) },
-            requireLogin: LoginRequirement(configuration.identity.requireLogin),
-            registration: RegistrationPolicy(configuration.identity.registration),
-            saslMechanisms: configuration.identity.sasl,
-            nicks: NickSettings(configuration.identity.nicks),
-            limits: LimitSettings(configuration.limits), rooms: rooms,
-            backends: BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings),
-            drain: configuration.server.drain,
-            notesChatText: configuration.log.messages,
-            template: configuration.rooms.first(where: \.isTemplate).map {
-                RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
-            }, icon: configuration.server.icon.isEmpty ? nil : configuration.server.icon,
-            description: configuration.server.description,
-            registersBeforeConnect: configuration.identity.registrationBeforeConnect,
-            bearerBackend: configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer,
-            rejoins: configuration.identity.rejoin,
-            gateways: configuration.identity.webirc.compactMap { GatewaySettings($0) })
+        self.init(serverName: configuration.server.name, instanceID: instanceID, rooms: rooms)
+        network = configuration.server.network
+        version = BuildInformation.version
+        motd =
+            configuration.server.motd.isEmpty
+            ? []
+            : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        password = ServerPassword(configuration.identity.password)
+        accounts = configuration.accounts.map { AccountSettings($0, in: configuration) }
+        requireLogin = LoginRequirement(configuration.identity.requireLogin)
+        registration = RegistrationPolicy(configuration.identity.registration)
+        saslMechanisms = configuration.identity.sasl
+        nicks = NickSettings(configuration.identity.nicks)
+        limits = LimitSettings(configuration.limits)
+        backends = BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings)
+        drain = configuration.server.drain
+        notesChatText = configuration.log.messages
+        template = configuration.rooms.first(where: \.isTemplate).map {
+            RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
+        }
+        icon = configuration.server.icon.isEmpty ? nil : configuration.server.icon
+        description = configuration.server.description
+        registersBeforeConnect = configuration.identity.registrationBeforeConnect
+        bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
+        rejoins = configuration.identity.rejoin
+        gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
     }
 }
 
@@ -146,18 +147,24 @@ extension NickSettings {
 
 extension LimitSettings {
     init(_ limits: LimitsConfiguration) {
-        self.init(
-            maxClients: limits.maxClients, maxClientsPerAddress: limits.maxClientsPerIP,
-            acceptsPerSecondPerAddress: limits.acceptsPerSecondPerIP,
-            registrationTimeout: limits.registrationTimeout,
-            pingInterval: limits.pingInterval ?? BridgeSettings.never, pingTimeout: limits.pingTimeout,
-            messagesPerSecond: limits.messagesPerSecond, messagesBurst: Double(limits.messagesBurst),
-            receiveQueueBytes: limits.recvqBytes, multilineMaxBytes: limits.multiline.maxBytes,
-            multilineMaxLines: limits.multiline.maxLines,
-            upstreamMessagesPerSecond: limits.upstreamMessagesPerSecond,
-            upstreamConnectsPerSecond: limits.upstreamConnectsPerSecond, membersPerRoom: limits.membersPerRoom,
-            templateRooms: limits.templateRooms, backlog: limits.backlog,
-            historyLimit: limits.historyLimit)
+        self.init()
+        maxClients = limits.maxClients
+        maxClientsPerAddress = limits.maxClientsPerIP
+        acceptsPerSecondPerAddress = limits.acceptsPerSecondPerIP
+        registrationTimeout = limits.registrationTimeout
+        pingInterval = limits.pingInterval ?? BridgeSettings.never
+        pingTimeout = limits.pingTimeout
+        messagesPerSecond = limits.messagesPerSecond
+        messagesBurst = Double(limits.messagesBurst)
+        receiveQueueBytes = limits.recvqBytes
+        multilineMaxBytes = limits.multiline.maxBytes
+        multilineMaxLines = limits.multiline.maxLines
+        upstreamMessagesPerSecond = limits.upstreamMessagesPerSecond
+        upstreamConnectsPerSecond = limits.upstreamConnectsPerSecond
+        membersPerRoom = limits.membersPerRoom
+        templateRooms = limits.templateRooms
+        backlog = limits.backlog
+        historyLimit = limits.historyLimit
     }
 }
 
