@@ -93,15 +93,17 @@ private final class RoomStage {
         let id = ClientID(rawValue: client)
         let person = context.identities.addLocal(
             client: id, nick: nick, ident: "u", host: "h", realname: nick)
-        room.join(id, person: person, hasReadMarker: false, context)
+        room.handle(.enter(person, clientName: nil), from: id, context)
         settle()
     }
 
     func say(_ text: String, _ client: UInt64) {
-        let refusal = room.submit(
-            Submission(words: SpokenText(text: text), annotations: []), from: ClientID(rawValue: client), context)
-        #expect(refusal == nil)
-        settle()
+        #expect(perform(.submit(Submission(words: SpokenText(text: text), annotations: [])), client) == .done)
+    }
+
+    func perform(_ command: RoomCommand, _ client: UInt64) -> RoomReply {
+        defer { settle() }
+        return room.handle(command, from: ClientID(rawValue: client), context)
     }
 
     func receive(_ json: String) {
@@ -183,5 +185,28 @@ struct RoomFrontEndTests {
         #expect(stage.front.taken() == ["ann: bye"])
         stage.receive(#"{"kind":"delete","ids":["m2"]}"#)
         #expect(stage.front.taken() == [#"the backend takes back ["bye"]"#])
+    }
+
+    @Test("what a client does is a value, and so is what becomes of it")
+    func commands() throws {
+        let stage = try RoomStage(StubDialect { $0.messageIDOrigin = .client })
+        stage.enter("bob", 1)
+        #expect(stage.front.taken() == ["bob is here"])
+        let unknown = RoomReply.refused(.unknownMessage)
+        let rows: [(RoomCommand, UInt64, RoomReply, [String])] = [
+            (.pass(SpokenText(text: "psst"), annotations: []), 1, .done, ["bob: psst"]),
+            (.pass(SpokenText(text: "psst"), annotations: []), 2, .notInRoom, []),
+            (.submit(Submission(words: SpokenText(text: "x"), annotations: [])), 2, .notInRoom, []),
+            (.relay(as: "a/b", text: "x", annotations: [], label: nil), 2, .notInRoom, []),
+            (.takeBack("none", reason: nil, right: .own, label: nil), 1, unknown, []),
+            (.react("👍", .add, on: "none", annotations: [], label: nil), 1, unknown, []),
+            (.markRead(ChatTimestamp(milliseconds: 0)), 2, .unchanged, []),
+            (.leave, 1, .done, []),
+            (.submit(Submission(words: SpokenText(text: "x"), annotations: [])), 1, .notInRoom, []),
+        ]
+        for (command, client, reply, told) in rows {
+            #expect(stage.perform(command, client) == reply, "\(command)")
+            #expect(stage.front.taken() == told, "\(command)")
+        }
     }
 }

@@ -31,10 +31,11 @@ extension IRCServer {
         let isNew = !room.slots.contains(personID)
         let newest = Int64(room.lastSequence)
         let backlog = isSilent || room.isLoading ? nil : backlog(of: room, session)
-        room.join(
-            session.id, person: personID, clientName: session.clientName,
-            hasReadMarker: session.caps.contains(.readMarker), receipts: receiptsChoice(of: session),
-            isHeld: backlog != nil, context)
+        room.handle(
+            .enter(
+                personID, clientName: session.clientName, hasReadMarker: session.caps.contains(.readMarker),
+                receipts: receiptsChoice(of: session), isHeld: backlog != nil),
+            from: session.id, context)
         roomTable.entered(room, by: personID)
         session.entered(room.id)
         rememberMembership(room, session)
@@ -61,7 +62,7 @@ extension IRCServer {
     /// Takes a client out of a room; whoever must know is told by the caller.
     func leave(_ room: Room, _ session: IRCSession) {
         endFollowing(room.id, session)
-        room.leave(session.id, context)
+        room.handle(.leave, from: session.id, context)
         session.left(room.id)
     }
 

@@ -20,9 +20,7 @@ extension IRCServer {
         } else {
             right = mayModerate(room, session) ? .ofIRCUsers : .own
         }
-        answer("REDACT", room, msgid, session) { label in
-            room.redact(msgid, reason: reason, from: session.id, right: right, label: label, context)
-        }
+        answer("REDACT", room, msgid, session) { .takeBack(msgid, reason: reason, right: right, label: $0) }
     }
 
     /// Carries out the reaction in a TAGMSG; false when there is none. One to nothing is a tag like any other.
@@ -32,23 +30,23 @@ extension IRCServer {
         guard let tag = clientTags.first(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }),
             let target = clientTags.first(where: { $0.name == "+reply" || $0.name == "+draft/reply" })?.value
         else { return false }
-        answer("TAGMSG", room, target, session) { label in
-            room.react(
+        answer("TAGMSG", room, target, session) {
+            .react(
                 tag.value ?? "", tag.name == "+draft/react" ? .add : .remove, on: target,
-                annotations: clientTags.annotations,
-                from: session.id, label: label, context)
+                annotations: clientTags.annotations, label: $0)
         }
         return true
     }
 
     /// Answers an action now, or leaves its label to the answer that comes later.
     private func answer(
-        _ verb: String, _ room: Room, _ msgid: String, _ session: IRCSession, _ action: (String?) -> ActionResult
+        _ verb: String, _ room: Room, _ msgid: String, _ session: IRCSession,
+        _ command: (_ label: String?) -> RoomCommand
     ) {
         // Without echo-message there would be nothing to carry the label when it goes well.
         let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
-        switch action(label) {
-        case .done: break
+        switch room.handle(command(label), from: session.id, context) {
+        case .done, .unchanged, .notInRoom, .queueFull: break
         case .refused(let refusal): reply(refusal.line(verb, room.channel, msgid, from: settings.serverName), session)
         case .later: if label != nil { session.deferResponse() }
         }

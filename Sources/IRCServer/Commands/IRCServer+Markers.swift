@@ -52,7 +52,7 @@ extension IRCServer {
                 if let left = session.lastLeft, left == self.room(channel: target)?.id { return }
                 return refuseMarker(target, "INVALID_PARAMS", "You are not in that room", session)
             }
-            let moved = room.moveMarker(of: session.id, to: at, context)
+            let moved = room.handle(.markRead(at), from: session.id, context) == .done
             tellMarker(markerMessage(room.channel, room.marker(of: session.id)), moved: moved, session)
         } else {
             movePrivateMarker(target, to: at, session)

@@ -78,11 +78,11 @@ extension IRCServer {
         switch verb {
         case .tagmsg: tagMessage(clientTags, room, session)
         case .notice:
-            _ = room.showLocally(words, isNotice: true, annotations: clientTags.annotations, from: session.id, context)
+            room.handle(.pass(words, annotations: clientTags.annotations, isNotice: true), from: session.id, context)
         case .privmsg:
             let words = words ?? SpokenText(text: "")
             if MessageRendering.isForeignCTCP(words.text) {
-                _ = room.showLocally(words, annotations: clientTags.annotations, from: session.id, context)
+                room.handle(.pass(words, annotations: clientTags.annotations), from: session.id, context)
             } else if MessageText.withoutFormatting(words.text).isEmpty {
                 reply(.errNoTextToSend, "No text to send", to: session)
             } else {
@@ -96,10 +96,11 @@ extension IRCServer {
     ) {
         let replyTo = clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value
         let refusal = submitting(words.text, label: label, session) { label in
-            room.submit(
-                Submission(
-                    words: words, annotations: clientTags.annotations, replyTo: replyTo, label: label,
-                    network: session.account == nil ? addressLimits.network(of: session.origin) : nil),
+            room.handle(
+                .submit(
+                    Submission(
+                        words: words, annotations: clientTags.annotations, replyTo: replyTo, label: label,
+                        network: session.account == nil ? addressLimits.network(of: session.origin) : nil)),
                 from: session.id, context)
         }
         if let refusal { fail("PRIVMSG", "QUEUE_FULL", [room.channel], refusal, session) }
@@ -109,14 +110,14 @@ extension IRCServer {
     ///
     /// - Returns: why it was not taken, where the client is to be told that; nil: it was, or the room tells.
     func submitting(
-        _ text: String, label: String?, _ session: IRCSession, _ submit: (String?) -> SubmitRefusal?
+        _ text: String, label: String?, _ session: IRCSession, _ submit: (String?) -> RoomReply
     ) -> String? {
         let label = session.caps.contains(.echoMessage) ? label : nil
         // Set before: a backend that confirms nothing lets the echo come at once.
         if label != nil { session.deferResponse() }
-        let refusal = submit(label)
-        if refusal == nil, context.isDurable { session.accepted(under: context.ledger.next) }
-        guard refusal == .queueFull else { return nil }
+        let reply = submit(label)
+        if reply == .done, context.isDurable { session.accepted(under: context.ledger.next) }
+        guard reply == .queueFull else { return nil }
         session.answerNow()
         return "Not taken, too many messages wait for the backend: " + MessageText.excerpt(text)
     }
@@ -124,12 +125,11 @@ extension IRCServer {
     private func tagMessage(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) {
         guard !clientTags.isEmpty else { return }
         if let state = clientTags.first(where: { $0.name == "+typing" || $0.name == "+draft/typing" })?.value {
-            room.typed(session.id, isTyping: state == "active", context)
+            room.handle(.type(state == "active"), from: session.id, context)
         }
         if react(clientTags, room, session) { return }
-        _ = room.showLocally(
-            nil, annotations: clientTags.annotations, from: session.id,
-            isEvent: clientTags.contains { $0.name == IRCClientTags.persist }, context)
+        let isEvent = clientTags.contains { $0.name == IRCClientTags.persist }
+        room.handle(.pass(nil, annotations: clientTags.annotations, isEvent: isEvent), from: session.id, context)
     }
 
     // MARK: - To a person

@@ -34,9 +34,9 @@ extension IRCServer {
         session.spoke(at: context.now.wall)
         let label = session.response?.label
         let refusal = submitting(text, label: label, session) { label in
-            room.submitRelayed(
-                name, text, annotations: IRCClientTags.relayed(tags).annotations, label: label, from: session.id,
-                context)
+            room.handle(
+                .relay(as: name, text: text, annotations: IRCClientTags.relayed(tags).annotations, label: label),
+                from: session.id, context)
         }
         if let refusal { refuse("QUEUE_FULL", refusal) }
     }

@@ -142,7 +142,7 @@ extension IRCServer {
         for id in session.rooms {
             guard let room = room(id) else { continue }
             rememberMembership(room, session)
-            room.identityChanged(session.id, clientName: session.clientName, receipts: receipts, context)
+            room.handle(.identify(clientName: session.clientName, receipts: receipts), from: session.id, context)
             if !room.isLoading { follow(room, session, from: Int64(room.lastSequence), nil) }
         }
         let line = IRCMessage(source: person.source, command: "ACCOUNT", params: [account.name])

@@ -158,7 +158,7 @@ extension IRCServer {
         tellPeers(of: session, line)
         for client in clients {
             for room in client.rooms.compactMap({ room($0) }) {
-                room.renamed(client.id, context)
+                room.handle(.rename, from: client.id, context)
                 tellUntold(room, client)
             }
             if client !== session { pullLongAnswers(client) }

@@ -110,7 +110,7 @@ extension IRCServer {
             let clients = session.account == nil ? [session] : sessions(of: session.person)
             for client in clients {
                 for room in client.rooms.compactMap({ room($0) }) {
-                    room.setReceipts(receiptsChoice(of: client), of: client.id)
+                    room.handle(.chooseReceipts(receiptsChoice(of: client)), from: client.id, context)
                 }
             }
         }

@@ -29,7 +29,7 @@ extension IRCServer {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
             let line = line("QUIT", by: person, [PrintableText.of(reason)])
             tellPeers(of: session, line)
-            for id in session.rooms { room(id)?.leave(session.id, context) }
+            for id in session.rooms { room(id)?.handle(.leave, from: session.id, context) }
             whowas.remember(person, at: context.now.wall)
             forgetPrivateMarkers(of: personID)
             context.identities.remove(personID)
@@ -42,7 +42,7 @@ extension IRCServer {
 
     /// One client of a person goes; nobody else sees it while the person has others.
     private func quitAmongOthers(_ session: IRCSession, _ personID: PersonID, _ reason: String) {
-        for id in session.rooms { room(id)?.leave(session.id, context) }
+        for id in session.rooms { room(id)?.handle(.leave, from: session.id, context) }
         context.identities.take(session.id, from: personID)
         counts.left()
         noteEnd(of: session, reason)

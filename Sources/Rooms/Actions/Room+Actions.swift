@@ -22,10 +22,10 @@ extension Room {
     ///
     /// - Parameters:
     ///   - label: for an answer that comes later; nil when there is nothing to answer.
-    package func redact(
+    func redact(
         _ msgid: String, reason: String?, from client: ClientID, right: RedactionRight, label: String?,
         _ context: RoomsContext
-    ) -> ActionResult {
+    ) -> RoomReply {
         guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
         if let why = barrier(to: entry, from: client, right, context) {
             return .refused(ActionRefusal(code: "REDACT_FORBIDDEN", text: why))
@@ -82,7 +82,7 @@ extension Room {
     private func redact(
         _ entry: RecentMessages.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
         answerLabel: String?, _ context: RoomsContext
-    ) -> ActionResult {
+    ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person],
             let known = recent.entry(msgid: entry.msgid), !known.isTakenBack, !openActions.isAwaited(msgid: entry.msgid)
         else { return .refused(.unknownMessage) }
@@ -118,10 +118,10 @@ extension Room {
     /// - Parameters:
     ///   - annotations: what the other IRC users get of it.
     ///   - label: for an answer that comes later; nil when there is nothing to answer.
-    package func react(
+    func react(
         _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, annotations: [StoredTag],
         from client: ClientID, label: String?, _ context: RoomsContext
-    ) -> ActionResult {
+    ) -> RoomReply {
         guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack else { return .refused(.unknownMessage) }
         guard !emoji.isEmpty, emoji.utf8.count <= Self.maxReactionBytes else {
             return .refused(ActionRefusal(code: "REACTION_NOT_ALLOWED", text: "That is no emoji"))
@@ -152,7 +152,7 @@ extension Room {
         _ emoji: String, _ operation: ChatReaction.Operation, to entry: RecentMessages.Entry,
         _ annotations: [StoredTag],
         from client: ClientID, since limit: String, _ context: RoomsContext
-    ) -> ActionResult {
+    ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .refused(.unknownMessage)
         }
@@ -169,7 +169,7 @@ extension Room {
     private func react(
         _ reaction: ChatReaction, to entry: RecentMessages.Entry, _ annotations: [StoredTag], from client: ClientID,
         label: String?, _ context: RoomsContext
-    ) -> ActionResult {
+    ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .refused(.unknownMessage)
         }
@@ -206,10 +206,10 @@ extension Room {
     private func onceKnown(
         _ entry: RecentMessages.Entry, _ action: RefusedAction, _ client: ClientID, _ label: String?,
         _ context: RoomsContext,
-        _ body: @escaping (_ id: ChatID, _ label: String?) -> ActionResult
-    ) -> ActionResult {
+        _ body: @escaping (_ id: ChatID, _ label: String?) -> RoomReply
+    ) -> RoomReply {
         guard locals[client] != nil else { return .refused(.unknownMessage) }
-        var result: ActionResult?
+        var result: RoomReply?
         var isLater = false
         findUpstreamID(of: entry.msgid, context) { id in
             let outcome =

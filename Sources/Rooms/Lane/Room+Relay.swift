@@ -25,10 +25,10 @@ package enum RelayedName {
 
 extension Room {
     /// Takes a message for the backend under a name that is nobody's nick.
-    package func submitRelayed(
+    func submitRelayed(
         _ name: String, _ text: String, annotations: [StoredTag], label: String?, from client: ClientID,
         _ context: RoomsContext
-    ) -> SubmitRefusal? {
+    ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let lane = lane(of: person)
         guard !lane.isFull else { return .queueFull }
@@ -52,7 +52,7 @@ extension Room {
             acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(person.nick))
         lane.submit(entry, context)
         pump(lane, context)
-        return nil
+        return .done
     }
 
     private func relayedSender(

@@ -9,7 +9,7 @@ import WireBytes
 // What IRC users say, on its way up.
 
 extension Room {
-    package func submit(_ submission: Submission, from client: ClientID, _ context: RoomsContext) -> SubmitRefusal? {
+    func submit(_ submission: Submission, from client: ClientID, _ context: RoomsContext) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let lane = lane(of: person)
         guard !lane.isFull else { return .queueFull }
@@ -36,7 +36,7 @@ extension Room {
             line: submission.network.map { .network($0) })
         lane.submit(entry, context)
         pump(lane, context)
-        return nil
+        return .done
     }
 
     /// Shows to the IRC users of the room alone what the backend cannot carry.
@@ -44,13 +44,13 @@ extension Room {
     /// - Parameters:
     ///   - words: nil: only what the client gave for other clients.
     ///   - isEvent: it has its place in the room's order.
-    package func showLocally(
+    func showLocally(
         _ words: SpokenText?, isNotice: Bool = false, annotations: [StoredTag],
-        from client: ClientID, label: String? = nil, isEvent: Bool = false, _ context: RoomsContext
-    ) -> SubmitRefusal? {
+        from client: ClientID, isEvent: Bool = false, _ context: RoomsContext
+    ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        let readers = RoomAudience(author: client, label: label, by: person)
+        let readers = RoomAudience(author: client, by: person)
         guard let words else {
             let who = RoomSpeaker(person)
             if isEvent {
@@ -59,13 +59,13 @@ extension Room {
                 )
             }
             show(.passed(annotations, by: who, msgid: msgid), to: readers)
-            return nil
+            return .done
         }
         show(
             .said(
                 RoomMessage(
                     msgid: msgid, at: context.now.wall, speaker: RoomSpeaker(person), isNotice: isNotice,
                     words: .typed(words), annotations: annotations)), to: readers)
-        return nil
+        return .done
     }
 }

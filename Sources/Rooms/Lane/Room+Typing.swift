@@ -10,7 +10,7 @@ import WireBytes
 
 extension Room {
     /// The client says that its user types, or no longer.
-    package func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
+    func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
         guard let member = locals[client] else { return }
         guard isTyping else { return stopTyping(client, context) }
         let now = context.now.monotonic

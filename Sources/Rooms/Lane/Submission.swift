@@ -6,12 +6,6 @@ import Media
 import Upstream
 import WireBytes
 
-/// Why a message was not taken.
-package enum SubmitRefusal: Equatable {
-    case notInRoom
-    case queueFull
-}
-
 /// A PRIVMSG to the room, checked by the session.
 package struct Submission: Equatable {
     package var words: SpokenText

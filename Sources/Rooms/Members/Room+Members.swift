@@ -12,7 +12,7 @@ extension Room {
     /// An IRC user enters. The caller answers their JOIN; the others are told here.
     ///
     /// - Parameter isHeld: the client is given what was said before it came; what happens now waits for that.
-    package func join(
+    func join(
         _ client: ClientID, person personID: PersonID, clientName: String? = nil,
         hasReadMarker: Bool, receipts: ReceiptPolicy? = nil, isHeld: Bool = false, _ context: RoomsContext
     ) {
@@ -54,7 +54,7 @@ extension Room {
     }
 
     /// An IRC user leaves; the caller has told or will tell whoever must know.
-    package func leave(_ client: ClientID, _ context: RoomsContext) {
+    func leave(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client] else { return }
         stopTyping(client, context)
         frontEnd.leave(member, in: self)
@@ -79,7 +79,7 @@ extension Room {
     }
 
     /// The client logged in: upstream they are the account from now on.
-    package func identityChanged(
+    func identityChanged(
         _ client: ClientID, clientName: String?, receipts: ReceiptPolicy?, _ context: RoomsContext
     ) {
         guard let member = locals[client] else { return }
@@ -90,7 +90,7 @@ extension Room {
     }
 
     /// The client's nick changed: upstream they are another person from now on, unless an account says who they are.
-    package func renamed(_ client: ClientID, _ context: RoomsContext) {
+    func renamed(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client], let person = context.identities[member.person] else { return }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         guard puppet != member.puppet else { return }

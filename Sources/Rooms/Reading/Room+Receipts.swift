@@ -121,7 +121,7 @@ extension Room {
     package func marker(ofAuthor reader: ChatID) -> ReadMarker? { markers[reader] }
 
     /// The account chose anew what of its reading is told.
-    package func setReceipts(_ policy: ReceiptPolicy?, of client: ClientID) {
+    func setReceipts(_ policy: ReceiptPolicy?, of client: ClientID) {
         locals[client]?.chose(policy ?? settings.receipts)
     }
 
@@ -129,7 +129,7 @@ extension Room {
     /// it was read, and what stands in front of it, though it may not be later than what was read before. True when the
     /// marker moved.
     @discardableResult
-    package func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: RoomsContext) -> Bool {
+    func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: RoomsContext) -> Bool {
         guard let member = locals[client] else { return false }
         let end = recent.end(wall: context.now.wall)
         let upTo = min(at, end)

@@ -30,11 +30,3 @@ package enum RedactionRight {
     /// Also those of people upstream, as an administrator, as far as the backend lets the room's account.
     case everybodys
 }
-
-/// What became of an action.
-package enum ActionResult: Equatable {
-    case done
-    case refused(ActionRefusal)
-    /// The backend must be asked first; the answer comes when it has answered, with the label that was given.
-    case later
-}
