@@ -1,10 +1,10 @@
-# chatbridge: everything a person or a CI types. Each target sets up what it needs on a fresh Debian 12.
+# chatbridge: the targets for developers and CI. Each installs its dependencies on a fresh Debian 12.
 #
 #   make run                  the demo: IRC on 127.0.0.1:6667 in front of a small chat backend
 #   make run CONFIG=file      the bridge, with your configuration
 #   make test                 all tests, the built program driven from outside, and two minutes of a soak
-#   make soak                 kills, cuts, stalls, a full disk, clock jumps: nothing lost, nothing doubled, nothing
-#                             reordered (SOAK=20m, SEED=n)
+#   make soak                 kills, cuts, stalls, a full disk, clock jumps: no message lost, duplicated or reordered
+#                             (SOAK=20m, SEED=n)
 #   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
 #   make conformance          the long suites, each within an hour on two cores: conformance-laws (with many seeds),
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients) and
@@ -13,12 +13,12 @@
 #   make format               rewrites the sources in the project's format
 
 SWIFT ?= swift
-# Language mode 6 with nothing left to warn about; modules out of reach are refused.
+# Language mode 6, warnings as errors, undeclared dependencies refused.
 STRICT = -Xswiftc -warnings-as-errors --explicit-target-dependency-import-check error
 TESTS ?=
 SOAK ?= 20m
 SEED ?=
-# So many times more cases of each law than `make test` has: half an hour on two cores.
+# The factor of property-test cases relative to `make test`: half an hour on two cores.
 LAW_FACTOR ?= 30
 
 .PHONY: setup build run test soak check bench format clean
@@ -33,8 +33,8 @@ build: setup
 run: build
 	@exec "$$($(SWIFT) build -c release --show-bin-path)/chatbridge" $(if $(CONFIG),run --config "$(CONFIG)",demo)
 
-# Tests with real sockets and clocks run by themselves: beside a thousand others they would wait for their turn longer than
-# connections may be idle.
+# Tests with real sockets and clocks run separately: among a thousand others they would wait longer than the idle time-outs of
+# connections.
 SOCKETS = ^TransportTests\.|^BridgeTests\.(HTTPClient|HTTPServer|HTTPStreaming|Health)
 
 test: setup
@@ -59,7 +59,7 @@ check: setup
 
 conformance: conformance-laws conformance-scenarios conformance-clients conformance-autobahn
 
-# All tests, since laws stand among them and by many names: the others take a minute.
+# All tests, since property tests are among them under many names; the others take a minute.
 conformance-laws: setup
 	CHATBRIDGE_LAW_FACTOR=$(LAW_FACTOR) $(SWIFT) test $(STRICT) --disable-xctest --skip "$(SOCKETS)"
 

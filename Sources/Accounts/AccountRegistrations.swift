@@ -4,78 +4,78 @@ import Digests
 import Identities
 import WireBytes
 
-// Making accounts.
+// Registration of accounts.
 //
 // | state      | meaning                                  | leaves by                                              |
 // |------------|------------------------------------------|---------------------------------------------------------|
-// | hashing    | the password is being hashed             | hash → keeping; no thread, client gone, 30 s → given up  |
-// | keeping    | the store was told                       | on disk → made; refused, failing, 30 s → given up        |
+// | hashing    | the password is being hashed             | hash → storing; no thread, client gone, 30 s → cancelled |
+// | storing    | the write is in flight                   | on disk → registered; refused, failing, 30 s → cancelled |
 //
-// From the beginning on the name is nobody else's. The client hears of success when the account is on disk. What was given up
-// when the store knew of it already is taken back there.
+// The name is reserved from the start. Success is reported once the account is on disk. A registration that is cancelled
+// during the write is deleted from the store.
 
-/// Why somebody cannot have an account.
+/// Reasons to refuse a registration.
 package enum RegistrationRefusal: Equatable {
-    /// The name can be no nick.
+    /// The name is no legal nick.
     case badName
     case exists
-    /// Somebody here is called that.
+    /// A user has that nick.
     case inUse
-    /// The name looks like somebody else's.
+    /// The name is confusable with another.
     case lookAlike
     case shortPassword
     case passwordIsName
-    /// There are as many as there may be.
+    /// The limit of registered accounts is reached.
     case full
-    /// Too many were made from that address.
+    /// Too many were registered from that address.
     case tooManyHere
 }
 
+/// The pending registrations of accounts.
 package final class AccountRegistrations {
-    /// Bytes of a password that is not too easily guessed. Source: NIST SP 800-63B §5.1.1.1.
+    /// Minimum length of a password in bytes. Source: NIST SP 800-63B §5.1.1.1.
     package static let minPasswordBytes = 8
-    /// Longest wait for an account: hashing takes a second, more when many wait, and a disk that stalls is not to hold up a
-    /// client for longer than it waits for other answers.
-    package static let wait: Duration = .seconds(30)
+    /// Time-out of a registration. Hashing takes a second, more under load; a stalled disk must not hold up a client for
+    /// longer than other replies do.
+    package static let timeout: Duration = .seconds(30)
 
-    /// An account that is being made.
-    private struct Making {
+    private struct Pending {
         var client: ClientID
         var name: String
-        /// Names the hashing.
+        /// Identifies the hashing job.
         var attempt: UInt64
-        /// The order that keeps it; nil: the password is still being hashed.
-        var kept: (ticket: StoreTicket, account: AccountSettings)?
+        /// The write in flight; nil: the password is still being hashed.
+        var write: (ticket: StoreTicket, account: AccountSettings)?
     }
 
-    private let book: AccountBook
+    private let accounts: AccountTable
     private let identities: IdentityMap
-    /// By their folded names.
-    private var underWay: [String: Making] = [:]
+    /// By folded name.
+    private var pending: [String: Pending] = [:]
     private var throttle = RegistrationThrottle()
     private var lastAttempt: UInt64 = 0
 
-    package init(_ book: AccountBook, _ identities: IdentityMap) {
-        self.book = book
+    package init(_ accounts: AccountTable, _ identities: IdentityMap) {
+        self.accounts = accounts
         self.identities = identities
     }
 
-    /// How many are being made.
-    package var count: Int { underWay.count }
+    /// The number of pending registrations.
+    package var count: Int { pending.count }
 
-    /// The name of an account that is being made, as it is written.
-    package func name(written name: String) -> String? { underWay[AccountName.fold(name)]?.name }
+    /// The name of a pending account as written by the client.
+    package func name(written name: String) -> String? { pending[AccountName.fold(name)]?.name }
 
-    // MARK: - What may be made
+    // MARK: - Checks
 
-    /// - Parameter holder: who asks, where they are here already.
+    /// - Parameter holder: the requesting user; nil: not registered with IRC yet.
     package func refusal(of name: String, holder: PersonID?) -> RegistrationRefusal? {
         switch identities.refusal(nick: name, holder: holder) {
         case nil: return nil
         case .erroneous: return .badName
         case .inUse:
-            if book[name] != nil || underWay[AccountName.fold(name)] != nil { return .exists }
-            // Nobody's name is made an account of by somebody else.
+            if accounts[name] != nil || pending[AccountName.fold(name)] != nil { return .exists }
+            // A nick in use can become an account of its holder only.
             return identities.person(nick: name) != nil ? .inUse : .lookAlike
         }
     }
@@ -85,95 +85,99 @@ package final class AccountRegistrations {
         return AccountName.fold(password) == AccountName.fold(name) ? .passwordIsName : nil
     }
 
-    /// Counts one more account.
+    /// Takes one of the registrations allowed to an address.
     ///
-    /// - Parameter address: nil: not counted.
-    package func refusalOfOneMore(from address: String?, now: MonotonicInstant) -> RegistrationRefusal? {
-        guard book.hasRoom(for: underWay.count + 1) else { return .full }
+    /// - Parameter address: nil: exempt.
+    package func takeSlot(from address: String?, now: MonotonicInstant) -> RegistrationRefusal? {
+        guard accounts.hasRoom(for: pending.count + 1) else { return .full }
         guard let address else { return nil }
         return throttle.take(address, now: now) ? nil : .tooManyHere
     }
 
-    // MARK: - Making one
+    // MARK: - Steps
 
     package func begin(
         _ name: String, _ password: SecretBytes, _ client: ClientID, iterations: Int, _ turn: inout Turn
     ) -> PasswordHashing {
         lastAttempt &+= 1
-        underWay[AccountName.fold(name)] = Making(client: client, name: name, attempt: lastAttempt)
+        pending[AccountName.fold(name)] = Pending(client: client, name: name, attempt: lastAttempt)
         identities.reserve(account: name)
         return PasswordHashing(
             client: client, attempt: lastAttempt, password: password,
             salt: turn.randomBytes(SCRAMVerifier.saltByteCount), iterations: iterations)
     }
 
-    /// The name whose password is hashed under that number, folded; nil: nobody waits for it.
-    package func hashing(_ attempt: UInt64) -> String? {
-        underWay.first { $0.value.attempt == attempt && $0.value.kept == nil }?.key
+    /// The folded name of a hashing job; nil: cancelled.
+    package func pendingName(attempt: UInt64) -> String? {
+        pending.first { $0.value.attempt == attempt && $0.value.write == nil }?.key
     }
 
-    /// The password is hashed.
+    /// Records the password's hash.
     ///
-    /// - Parameter ticket: of the order that keeps the account.
-    /// - Returns: the account as it is to be kept.
-    package func hashed(
+    /// - Parameter ticket: of the write that the caller submits.
+    /// - Returns: the account to be written.
+    package func finishHashing(
         _ key: String, _ verifier: SCRAMVerifier, under ticket: StoreTicket, at moment: ChatTimestamp
     ) -> StoredAccount? {
-        guard let name = underWay[key]?.name else { return nil }
-        underWay[key]?.kept = (ticket, AccountSettings(name: name, password: verifier))
-        identities.accountMade(name, at: moment)
+        guard let name = pending[key]?.name else { return nil }
+        pending[key]?.write = (ticket, AccountSettings(name: name, password: verifier))
+        identities.setCreationTime(ofAccount: name, at: moment)
         return StoredAccount(name: name, password: verifier.description, madeAt: moment)
     }
 
-    /// Orders are on disk: takes up the accounts among them.
+    /// Completes the registrations whose writes are on disk.
     ///
-    /// - Returns: who made which, in the order in which they asked.
-    package func settled(_ isSettled: (StoreTicket) -> Bool) -> [(client: ClientID, account: AccountSettings)] {
-        let ready = inOrder.filter { underWay[$0]?.kept.map { isSettled($0.ticket) } ?? false }
+    /// - Returns: them in the order of the requests.
+    package func takeSettled(_ isSettled: (StoreTicket) -> Bool) -> [(client: ClientID, account: AccountSettings)] {
+        let ready = inOrder.filter { pending[$0]?.write.map { isSettled($0.ticket) } ?? false }
         return ready.compactMap { key in
-            guard let making = underWay.removeValue(forKey: key), let account = making.kept?.account,
-                book.addMade(account)
+            guard let done = pending.removeValue(forKey: key), let account = done.write?.account,
+                accounts.addRegistered(account)
             else { return nil }
-            return (making.client, account)
+            return (done.client, account)
         }
     }
 
-    /// An order found no room: these names are not kept.
-    package func lost(_ ticket: StoreTicket) -> [String] {
-        let lost = inOrder.filter { underWay[$0]?.kept?.ticket == ticket }
-        for key in lost { underWay[key]?.kept = nil }
+    /// Clears the writes that the store dropped.
+    ///
+    /// - Returns: the folded names.
+    package func markLost(_ ticket: StoreTicket) -> [String] {
+        let lost = inOrder.filter { pending[$0]?.write?.ticket == ticket }
+        for key in lost { pending[key]?.write = nil }
         return lost
     }
 
-    /// The folded names, in the order in which they were asked for.
-    package var inOrder: [String] { underWay.sorted { $0.value.attempt < $1.value.attempt }.map(\.key) }
+    /// The folded names in the order of the requests.
+    package var inOrder: [String] { pending.sorted { $0.value.attempt < $1.value.attempt }.map(\.key) }
 
-    /// - Returns: whose it was to be, under which name, and whether the store knows of it.
-    package func giveUp(_ key: String) -> (client: ClientID, name: String, isKept: Bool)? {
-        guard let making = underWay.removeValue(forKey: key) else { return nil }
-        identities.release(account: making.name)
-        return (making.client, making.name, making.kept != nil)
+    /// Cancels a registration.
+    ///
+    /// - Returns: `isWritten`: the store has the account or will have it.
+    package func cancel(_ key: String) -> (client: ClientID, name: String, isWritten: Bool)? {
+        guard let cancelled = pending.removeValue(forKey: key) else { return nil }
+        identities.release(account: cancelled.name)
+        return (cancelled.client, cancelled.name, cancelled.write != nil)
     }
 
-    // MARK: - From before
+    // MARK: - Restoring
 
-    /// What is kept of an account, and not taken up.
-    package enum Unrestored {
-        /// What is kept of its password is no hash.
+    /// A stored account that cannot be restored.
+    package enum RestoreFailure {
+        /// The stored password is no valid hash.
         case unreadable(String)
-        /// A configured account has its name.
+        /// A configured account has the same name.
         case shadowed(String)
     }
 
-    /// Enters what an earlier process kept.
-    package func restore(_ stored: [StoredAccount]) -> [Unrestored] {
-        stored.compactMap { kept in
-            guard let verifier = try? SCRAMVerifier(parsing: kept.password) else { return .unreadable(kept.name) }
-            guard book.addMade(AccountSettings(name: kept.name, password: verifier)) else {
-                return .shadowed(kept.name)
+    /// Restores the accounts registered in earlier processes.
+    package func restore(_ stored: [StoredAccount]) -> [RestoreFailure] {
+        stored.compactMap { account in
+            guard let verifier = try? SCRAMVerifier(parsing: account.password) else { return .unreadable(account.name) }
+            guard accounts.addRegistered(AccountSettings(name: account.name, password: verifier)) else {
+                return .shadowed(account.name)
             }
-            identities.reserve(account: kept.name)
-            identities.accountMade(kept.name, at: kept.madeAt)
+            identities.reserve(account: account.name)
+            identities.setCreationTime(ofAccount: account.name, at: account.madeAt)
             return nil
         }
     }

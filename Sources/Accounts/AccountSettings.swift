@@ -1,26 +1,26 @@
 public import BridgeTypes
 public import Digests
 
-/// Somebody who may log in.
+/// A configured or registered account.
 public struct AccountSettings: Sendable {
-    /// As configured; compared without regard to ASCII case. No spaces, no `@`.
+    /// Compared without regard to ASCII case. No spaces, no `@`.
     public var name: String
-    /// Nil: it logs in by a certificate or a token alone, and no password is right.
+    /// Nil: log-in by certificate or token only.
     public var password: SCRAMVerifier?
-    /// SHA-256 of certificates, 64 hexadecimal digits in lower case each: who shows one of them is this account.
+    /// SHA-256 fingerprints of client certificates, 64 lower-case hexadecimal digits each.
     public var certificates: [String]
-    /// Ids, or names where it has no ids, by which the backend knows the account: who shows a token of one of them is this
+    /// The account's ids at the backend, or names where the dialect has no ids. A token of one of them logs in to this
     /// account.
     public var tokenOwners: [String]
     /// Names of the rooms that the account may enter; nil: all.
     public var rooms: Set<String>?
     /// Shown as an operator.
     public var isAdmin: Bool
-    /// May say things under others' names, as bots do that mirror a room.
+    /// Permission to use RELAYMSG, for bots that mirror a room.
     public var mayRelay: Bool
-    /// The person's own choice over the room's; nil: none.
+    /// Overrides the room's receipt policy; nil: the room's applies.
     public var receipts: ReceiptPolicy?
-    /// What the account shows of its own to the backends of rooms, by the room's name.
+    /// The account's own credentials for the backends of rooms, by the room's name.
     public var ownLogins: [String: OwnLoginSettings]
 
     public init(
@@ -41,16 +41,16 @@ public struct AccountSettings: Sendable {
     }
 }
 
-/// Who must log in, with an account or the server's password.
+/// Clients that must log in with an account or the server's password.
 public enum LoginRequirement: Sendable {
-    /// Nobody, unless there is a server password.
+    /// None, unless there is a server password.
     case never
     /// Clients whose ``ClientOrigin/isListenerLocal`` is false.
     case remote
     case always
 }
 
-/// Who may make an account of their own.
+/// Clients that may register an account.
 public enum RegistrationPolicy: Sendable {
     case nobody
     /// Clients whose ``ClientOrigin/isListenerLocal`` is true.
@@ -58,7 +58,7 @@ public enum RegistrationPolicy: Sendable {
     case everybody
 }
 
-/// What PASS is checked against.
+/// The password that PASS is checked against.
 public enum ServerPassword: Sendable, Equatable {
     case plain(SecretBytes)
     case hashed(SCRAMVerifier)

@@ -2,45 +2,45 @@ import BridgeTypes
 import Digests
 import Upstream
 
-/// What somebody wants who shows a password or a token.
+/// The purpose of a password or token.
 package enum LoginPurpose: Equatable {
-    /// To connect for others.
+    /// WEBIRC: to connect on behalf of others.
     case gateway
-    /// To log in, by a dialogue that can be given up.
+    /// SASL; the client may abort it.
     case sasl
-    /// To log in, as a wish said to the service.
+    /// Log-in by a command to the service.
     case service
-    /// To become an operator.
+    /// OPER.
     case oper
-    /// To come in, as an account. When that fails, the whole may still be the server's password.
+    /// PASS with an account. If that fails, the whole text is checked against the server's password.
     case accountPass(whole: String)
-    /// To come in, without an account.
+    /// PASS with the server's password.
     case serverPass
-    /// Nothing any more: the account was made just now.
+    /// The account was registered just now; nothing is checked.
     case newAccount
 }
 
-/// What comes of a login: what is to be done for it next, or how it ended.
+/// The next step of a log-in, or its outcome.
 package enum LoginStep {
-    /// A password is to be checked beside the loop.
+    /// Check a password on another thread.
     case check(PasswordCheck)
-    /// A backend is to be asked whose a token is.
-    case ask(BackendCallID, BackendCallOrder)
-    /// The answer is known, and is due after that time.
+    /// Ask the backend for the owner of a token.
+    case ask(BackendCallID, BackendCallRequest)
+    /// The answer is known and delayed by that time.
     case answer(in: Duration, FailedLogin?)
-    /// The client is to hear this, and to go on.
+    /// Send this to the client, which continues the exchange.
     case challenge([UInt8])
-    case right(Login)
+    case succeeded(Login)
     case refused(LoginRefusal, LoginPurpose)
-    /// The client had gone on without, and need not be told.
+    /// The client had aborted the exchange and gets no answer.
     case abandoned(isFailure: Bool)
 
-    /// Whether something has to happen before the client hears of it.
+    /// Whether the outcome is pending or its answer delayed.
     package var isUnderway: Bool {
         switch self {
         case .check, .ask: true
         case .answer(let wait, _): wait > .zero
-        case .challenge, .right, .refused, .abandoned: false
+        case .challenge, .succeeded, .refused, .abandoned: false
         }
     }
 }
@@ -48,9 +48,9 @@ package enum LoginStep {
 /// A login that succeeded.
 package struct Login {
     package var purpose: LoginPurpose
-    /// Nil: the server's password, or a gateway's, was right.
+    /// Nil: the server's password, or a gateway's.
     package var account: AccountSettings?
-    /// What the account calls this client, where the login said so.
+    /// The client name, where the log-in gave one.
     package var clientName: String?
 
     package init(_ purpose: LoginPurpose, _ account: AccountSettings?, clientName: String? = nil) {
@@ -63,22 +63,22 @@ package struct Login {
 /// A login that failed, for the log.
 package struct FailedLogin: Equatable {
     package var isToken: Bool
-    /// As which account; empty: none.
+    /// The account's name; empty: none.
     package var account: String
 }
 
-/// Why a login came to nothing.
+/// Reasons to refuse a log-in.
 package enum LoginRefusal: Equatable {
     case wrongPassword
     case tokenRefused
-    /// Too many wait already.
+    /// Too many checks are pending.
     case busy
-    /// The backend cannot say whose the token is; by its name.
+    /// The named backend did not identify the token's owner.
     case unanswered(String)
-    /// Two people of the backend would have one account.
+    /// Two users of the backend would share one account.
     case ambiguousName
-    /// Somebody wants to act as somebody else.
-    case notThemselves
+    /// The authorization identity differs from the authenticated account.
+    case authzidMismatch
     case noCertificate
     case malformed
     case channelBindingRequired

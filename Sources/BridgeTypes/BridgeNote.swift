@@ -1,4 +1,4 @@
-/// Something for the operator's log. Never holds secrets or chat text.
+/// An entry of the operator's log. Never contains secrets or chat text.
 public struct BridgeNote: Equatable, Sendable {
     public enum Level: Int, Sendable, Comparable {
         case error, warn, info, debug, trace

@@ -1,16 +1,15 @@
-/// A connected IRC client. The driver chooses the number and never reuses it while the bridge may still name it.
+/// The id of a client connection. Chosen by the driver; not reused while the bridge may still refer to it.
 public struct ClientID: Hashable, Sendable {
     public var rawValue: UInt64
 
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// A room. Configured ones: the position in the settings. Those of the template have the numbers after these, and
-/// no number twice, so that nothing late reaches another room. The links of accounts' own have negative numbers: whatever is
-/// asked for a room is asked for them too, and the hub tells whose they are.
+/// The id of a room or of an own link. Configured rooms: the position in the settings. Rooms of a template follow; their
+/// numbers are not reused, so that no late event reaches another room. Own links have negative numbers: they take the same
+/// requests as rooms, and the hub resolves them.
 public struct RoomID: Hashable, Sendable {
-    // Every client remembers its rooms, and every timer may name one: half a word is enough for all rooms that a process
-    // opens in its life.
+    // Half a word is enough for all rooms that one process opens; each client stores several of these, each timer one.
     private var number: Int32
 
     public var index: Int { Int(number) }
@@ -18,31 +17,31 @@ public struct RoomID: Hashable, Sendable {
     public init(index: Int) { number = Int32(clamping: index) }
 }
 
-/// Somebody with a nick, on either side of the bridge. Valid while the person is known to the map of identities.
+/// The id of a user with a nick, on either side of the bridge. Valid while `IdentityMap` has the user.
 package struct PersonID: Hashable {
     package var rawValue: UInt64
 
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The id that no person has: the numbers begin with 1.
-    package static let nobody = PersonID(rawValue: 0)
+    /// An id that is never assigned: numbers begin with 1.
+    package static let invalid = PersonID(rawValue: 0)
 }
 
-/// A backend: its position in the settings.
+/// The id of a backend: its position in the settings.
 public struct BackendID: Hashable, Sendable {
     public var index: Int
 
     public init(index: Int) { self.index = index }
 }
 
-/// A call under way. Numbers are not reused.
+/// The id of a pending call. Numbers are not reused.
 public struct BackendCallID: Hashable, Sendable {
     public var rawValue: UInt64
 
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// An upload of somebody, in the driver's numbers.
+/// The id of an upload, assigned by the driver.
 public struct UploadID: Hashable, Sendable {
     public var rawValue: UInt64
 

@@ -1,9 +1,9 @@
-/// How objects of a ``KeyedObjects`` are told apart: by something that they hold themselves.
+/// The key of the objects in a ``KeyedObjects`` table: a value that the objects hold themselves.
 public protocol ObjectKeying {
     associatedtype Object: AnyObject
     associatedtype Key: Hashable
     static func key(of object: Object) -> Key
-    /// The hash of an object's key; objects whose keys are dear to make may remember it.
+    /// The hash of an object's key; objects may cache it where computing the key is expensive.
     static func hash(of object: Object) -> Int
     static func hash(_ key: Key) -> Int
     static func isKey(_ key: Key, hash: Int, of object: Object) -> Bool
@@ -18,100 +18,100 @@ extension ObjectKeying {
     public static func isKey(_ key: Key, hash: Int, of object: Object) -> Bool { self.key(of: object) == key }
 }
 
-/// A table of objects by a key that they hold themselves, in a word for each place: a dictionary keeps the key once more.
+/// A hash table of objects that hold their own key, one word a slot: a dictionary would store each key a second time.
 ///
 /// Open addressing, linear probing, at most three quarters full. An object's key must not change while it is in the table.
 ///
-/// Public, and not `package`: only then do other targets get code of it that is made for their objects.
+/// Public rather than `package`, so that other targets get specialised code.
 public struct KeyedObjects<Keying: ObjectKeying> {
     public typealias Object = Keying.Object
     public typealias Key = Keying.Key
 
-    /// A power of two of them, or none.
+    /// Their number is a power of two, or zero.
     @usableFromInline
-    var places: [Object?] = []
+    var slots: [Object?] = []
     @usableFromInline
-    var filled = 0
+    var occupied = 0
 
     @inlinable
     public init() {}
 
     @inlinable
-    public var count: Int { filled }
+    public var count: Int { occupied }
 
     @inlinable
-    public var isEmpty: Bool { filled == 0 }
+    public var isEmpty: Bool { occupied == 0 }
 
-    /// All objects, in no order that means anything.
+    /// All objects, unordered.
     @inlinable
-    public var values: some Sequence<Object> { places.lazy.compactMap { $0 } }
+    public var values: some Sequence<Object> { slots.lazy.compactMap { $0 } }
 
     /// Their keys.
     @inlinable
-    public var keys: some Sequence<Key> { places.lazy.compactMap { $0.map(Keying.key) } }
+    public var keys: some Sequence<Key> { slots.lazy.compactMap { $0.map(Keying.key) } }
 
     @inlinable
     public subscript(key: Key) -> Object? {
         guard count > 0 else { return nil }
-        return places[place(of: key, hash: Keying.hash(key))]
+        return slots[slot(of: key, hash: Keying.hash(key))]
     }
 
-    /// Enters an object, in place of the one that has its key.
+    /// Inserts an object, replacing the one with the same key.
     @inlinable
     public mutating func insert(_ object: Object) {
-        if (count + 1) * 4 > places.count * 3 { resize(to: max(8, places.count * 2)) }
-        let place = place(of: Keying.key(of: object), hash: Keying.hash(of: object))
-        if places[place] == nil { filled += 1 }
-        places[place] = object
+        if (count + 1) * 4 > slots.count * 3 { resize(to: max(8, slots.count * 2)) }
+        let slot = slot(of: Keying.key(of: object), hash: Keying.hash(of: object))
+        if slots[slot] == nil { occupied += 1 }
+        slots[slot] = object
     }
 
-    /// Takes the object of that key out.
+    /// Removes and returns the object with that key.
     @inlinable @discardableResult
     public mutating func remove(_ key: Key) -> Object? {
         guard count > 0 else { return nil }
-        var gap = place(of: key, hash: Keying.hash(key))
-        guard let removed = places[gap] else { return nil }
-        places[gap] = nil
-        filled -= 1
+        var gap = slot(of: key, hash: Keying.hash(key))
+        guard let removed = slots[gap] else { return nil }
+        slots[gap] = nil
+        occupied -= 1
         guard count > 0 else {
-            places = []
+            slots = []
             return removed
         }
-        // Whoever stands behind the gap only because it was taken moves up, so that no search ends at it.
+        // Backward-shift deletion: displaced objects move up, so that no probe ends at the gap.
         var next = gap
         while true {
-            next = (next + 1) & (places.count - 1)
-            guard let object = places[next] else { return removed }
-            let home = Keying.hash(of: object) & (places.count - 1)
-            if (next - home) & (places.count - 1) >= (next - gap) & (places.count - 1) {
-                places.swapAt(gap, next)
+            next = (next + 1) & (slots.count - 1)
+            guard let object = slots[next] else { return removed }
+            let home = Keying.hash(of: object) & (slots.count - 1)
+            if (next - home) & (slots.count - 1) >= (next - gap) & (slots.count - 1) {
+                slots.swapAt(gap, next)
                 gap = next
             }
         }
     }
 
-    /// Where the object of that key is, or would be.
+    /// The slot of the object with that key, or the free slot for it.
     @inlinable
-    func place(of key: Key, hash: Int) -> Int {
-        var place = hash & (places.count - 1)
-        while let object = places[place], !Keying.isKey(key, hash: hash, of: object) {
-            place = (place + 1) & (places.count - 1)
+    func slot(of key: Key, hash: Int) -> Int {
+        var slot = hash & (slots.count - 1)
+        while let object = slots[slot], !Keying.isKey(key, hash: hash, of: object) {
+            slot = (slot + 1) & (slots.count - 1)
         }
-        return place
+        return slot
     }
 
-    /// Where a new object goes; its key is not in the table.
+    /// The slot for an object whose key is not in the table.
     @inlinable
-    func vacancy(hash: Int) -> Int {
-        var place = hash & (places.count - 1)
-        while places[place] != nil { place = (place + 1) & (places.count - 1) }
-        return place
+    func freeSlot(hash: Int) -> Int {
+        var slot = hash & (slots.count - 1)
+        while slots[slot] != nil { slot = (slot + 1) & (slots.count - 1) }
+        return slot
     }
 
     @inlinable
     mutating func resize(to count: Int) {
-        let objects = places
-        places = Array(repeating: nil, count: count)
-        for case let object? in objects { places[vacancy(hash: Keying.hash(of: object))] = object }
+        let objects = slots
+        slots = Array(repeating: nil, count: count)
+        for case let object? in objects { slots[freeSlot(hash: Keying.hash(of: object))] = object }
     }
 }

@@ -1,7 +1,7 @@
 public import ChatModel
 public import WireBytes
 
-/// The two clocks at one moment: one for intervals, one for what people read.
+/// Both clocks at one moment: monotonic for intervals, wall for timestamps shown to users.
 public struct Now: Hashable, Sendable {
     public var monotonic: MonotonicInstant
     public var wall: ChatTimestamp
@@ -13,14 +13,14 @@ public struct Now: Hashable, Sendable {
 }
 
 extension Now {
-    /// A moment of an earlier process, of which the wall clock is all that is known. Not later than now.
+    /// A moment of an earlier process, for which only the wall clock is known. Not later than `now`.
     package init(wall: ChatTimestamp, by now: Now) {
         let (age, over) = now.wall.milliseconds.subtractingReportingOverflow(wall.milliseconds)
         self.init(
             monotonic: now.monotonic + (.zero - .milliseconds(over ? 0 : max(age, 0))), wall: min(wall, now.wall))
     }
 
-    /// So many milliseconds ago.
+    /// The moment so many milliseconds earlier.
     package func earlier(by milliseconds: Int64) -> Now {
         let (early, over) = wall.milliseconds.subtractingReportingOverflow(milliseconds)
         return Now(
@@ -28,11 +28,11 @@ extension Now {
             wall: ChatTimestamp(milliseconds: over ? .min : early))
     }
 
-    /// The moment, by the wall clock of now: the earlier of what it showed then and of what is counted back from what it
-    /// shows now. The monotonic clock stands still while the machine sleeps, and the wall clock is set.
+    /// The earlier of two estimates in wall time: the reading at that moment, and the present reading minus the monotonic
+    /// interval. They differ after suspend, which stops the monotonic clock, and after a change of the wall clock.
     package func earliest(by now: Now) -> ChatTimestamp { min(wall, countedBack(from: now)) }
 
-    /// The later of both, which is not later than now.
+    /// The later of both estimates, not later than `now`.
     package func latest(by now: Now) -> ChatTimestamp { min(max(wall, countedBack(from: now)), now.wall) }
 
     private func countedBack(from now: Now) -> ChatTimestamp {
@@ -40,8 +40,8 @@ extension Now {
     }
 }
 
-/// A moment as it is persisted: by the wall clock, and by the monotonic one where that is known.
-package struct KeptMoment {
+/// A moment as persisted: wall time, and monotonic time where known.
+package struct StoredMoment {
     package var at: ChatTimestamp
     package var counted: MonotonicInstant?
 
@@ -51,6 +51,6 @@ package struct KeptMoment {
     }
 }
 
-extension KeptMoment {
+extension StoredMoment {
     package init(_ moment: Now, by now: Now) { self.init(at: moment.earliest(by: now), counted: moment.monotonic) }
 }

@@ -1,8 +1,8 @@
-/// What an account shows of its own to the backend of one room.
+/// An account's own credentials for the backend of one room.
 public struct OwnLoginSettings: Equatable, Sendable {
-    /// The ``BackendSettings`` with the account's own tokens and calls; nil: the wire has no calls.
+    /// Name of the `BackendSettings` with the account's tokens and calls; nil: the dialect has no calls.
     public var backend: String?
-    /// The id by which the backend knows the account, or its name where the wire has no ids; nil: it is asked or learned.
+    /// The account's id at the backend, or its name where the dialect has no ids; nil: determined at run time.
     public var person: String?
 
     public init(backend: String? = nil, person: String? = nil) {

@@ -1,8 +1,8 @@
-/// When an IRC user's reading is told to the backend.
+/// When an IRC user's read receipts are sent to the backend.
 public enum ReceiptPolicy: String, Sendable, CaseIterable {
     /// When the read marker moves.
     case marker
-    /// Also when somebody without read markers speaks: they read what came before.
+    /// Also when a user without read markers sends a message: earlier messages count as read.
     case speaking
     case off
 }

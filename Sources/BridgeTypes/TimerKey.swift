@@ -1,76 +1,76 @@
-/// Everything that can come due. One heap holds all deadlines, so the driver needs one timer. Of two ids in a key the longer
-/// one stands first: then a key fits 16 bytes, of which the heap holds three a client.
+/// The deadlines of the bridge. One heap holds all of them, so the driver needs one timer. Of two ids in a key the longer
+/// one comes first: then a key fits 16 bytes, of which the heap holds three a client.
 package enum TimerKey: Hashable {
-    /// The next thing about a client's connection: registration time-out, ping, ping time-out.
+    /// A client's connection: registration time-out, ping, ping time-out.
     case clientLiveness(ClientID)
-    /// The client's flood budget allows another line.
+    /// A client's flood budget allows another line.
     case clientBudget(ClientID)
-    /// A client has waited long enough for others of its name.
-    case naming(ClientID)
-    /// A client has had the time to ask for what it missed before it comes back to its rooms.
-    case arriving(ClientID)
-    /// A wrong password has waited long enough for its answer.
+    /// Time-out of a client that waits for same-named clients.
+    case clientNaming(ClientID)
+    /// End of the time in which a client may request history before its automatic JOINs.
+    case autoJoin(ClientID)
+    /// End of the delay before the answer to a login.
     case loginAnswer(ClientID)
-    /// An account has taken too long to be made.
-    case accountAnswer(ClientID)
+    /// Time-out of an account registration.
+    case registration(ClientID)
     /// A room's link: retry, time-outs and pings (`UpstreamSession`).
     case link(RoomID)
-    /// A room's link may be opened: a history would tell the truth now.
+    /// A room's link may be opened: the backend's history is complete again.
     case settling(RoomID)
     /// A slot for another upstream connection.
     case connectGate
-    /// Longest wait for messages from before, or for the session to be usable (`CatchUp`).
+    /// Time-out of the catch-up, or of the session until it is usable (`CatchUp`).
     case catchUp(RoomID)
     /// The room's outbox: rate budget, confirmation and age.
     case outbox(RoomID)
-    /// A person upstream stops typing unless told again.
+    /// Expiry of an upstream user's typing state.
     case typingIn(PersonID, RoomID)
-    /// An IRC user's typing is to be repeated or stopped upstream.
+    /// Repetition or end of an IRC user's typing state upstream.
     case typingOut(ClientID, RoomID)
-    /// Read receipts for an author wait for their two seconds.
+    /// End of the two seconds in which read receipts for an author are collected.
     case receipts(RoomID)
-    /// It is to be kept until when nothing of the room is missing.
-    case live(RoomID)
-    /// A room that was opened has waited long enough for what is kept of it.
+    /// Persists the moment up to which a room's order is complete.
+    case complete(RoomID)
+    /// Time-out of loading an opened room from the store.
     case roomLoad(RoomID)
-    /// People who are here are kept as seen.
+    /// Persists that the present users were seen.
     case identities
-    /// The oldest of what IRC users did to messages is not refused any more, or not answered.
+    /// Time-out of the oldest pending action on a message.
     case openActions(RoomID)
-    /// A message that may be ours has waited long enough for the backend to say so.
-    case undecided(RoomID)
-    /// The backend may be called again to mark a room as read.
+    /// Time-out of messages that may be echoes.
+    case ambiguousMessages(RoomID)
+    /// End of the pause between calls that mark a room as read.
     case markRead(RoomID)
-    /// People who were silent for long leave the room.
-    case idlePeople(RoomID)
-    /// The next of many people who came or went at once are told of.
-    case crowds(RoomID)
-    /// A room's link is gone for so long that nobody behind it is taken for present.
-    case split(RoomID)
-    /// A backend's tokens or calls: renewal, another try, time-outs.
+    /// Idle time of upstream users until PART.
+    case idleUsers(RoomID)
+    /// The next batch of JOINs and PARTs, where many are due at once.
+    case joinBatches(RoomID)
+    /// A room's link is down for so long that its upstream users count as absent.
+    case netsplit(RoomID)
+    /// A backend's tokens or calls: renewal, retry, time-outs.
     case backend(BackendID)
-    /// A room that connects only while somebody is in it has been empty for long.
+    /// An on-demand room has been empty for its linger time.
     case linger(RoomID)
-    /// Those who want into a room have waited long enough for its link.
+    /// Time-out of the pending JOINs of a room whose link is not up.
     case opening(RoomID)
-    /// The next of many who wait for a room that is open now enter.
+    /// The next batch of pending JOINs of an open room.
     case pendingJoins
-    /// Joins have waited long enough for a backend's list of rooms.
+    /// Time-out of JOINs that wait for a backend's list of rooms.
     case roomsList
-    /// A backend that failed to say which rooms it has is asked again.
+    /// Retry of a failed request for a backend's list of rooms.
     case roomsRetry
-    /// A LIST has waited long enough for that.
+    /// Time-out of a LIST that waits for a backend's list of rooms.
     case listing
-    /// The backend has not said yet as whom it sees an account's own link.
+    /// Time-out of the request for the identity of an own link.
     case ownIdentity(RoomID)
-    /// A room's IRC users are asked whether they have received what was said.
+    /// A room's clients are due for a delivery check.
     case cursors(RoomID)
-    /// The next thing about what a client with a cursor gets: asking whether it has, a disk that does not answer.
-    case following(ClientID)
-    /// What a client asked to see of the past has been waited for long enough.
+    /// The next step of a client's delivery cursor: delivery check, store time-out.
+    case deliveryCursor(ClientID)
+    /// Time-out of a client's history request.
     case history(ClientID)
-    /// The next thing about what a room's backend has from before the room's beginning.
+    /// The next step of a request for messages older than the room's order.
     case olderHistory(RoomID)
-    /// The drain time at shutdown is over.
+    /// End of the drain time at shutdown.
     case shutdown
 }

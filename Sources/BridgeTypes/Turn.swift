@@ -2,13 +2,13 @@ import ChatModel
 import Digests
 import WireBytes
 
-/// Everything that one verb may use, and nothing else: the clocks, chance, deadlines and a writer. What a machine wants of
-/// the world is in its own list of actions.
+/// The inputs of one verb: clocks, random numbers, deadlines and a writer. Effects go to each machine's own list of
+/// actions.
 package struct Turn: ~Copyable {
     package private(set) var now: Now
     package var random: AnyRandomNumberGenerator
     package var timers = DeadlineHeap<TimerKey>()
-    /// For bytes that leave in this verb.
+    /// A buffer for bytes written in this verb.
     package var writer = ByteWriter()
 
     package init(now: Now, random: AnyRandomNumberGenerator) {
@@ -16,18 +16,18 @@ package struct Turn: ~Copyable {
         self.random = random
     }
 
-    /// The next verb begins.
+    /// Begins the next verb.
     package mutating func begin(at now: Now) { self.now = now }
 
     package mutating func randomBytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
     }
 
-    /// A fresh id for a message of ours: an upper-case UUID.
+    /// A new message id: an upper-case UUID.
     package mutating func freshChatID() -> ChatID { ChatID(UUIDv4.make(using: &random)) }
 }
 
-/// A random source chosen at run time: the system's in production, a seeded one in tests.
+/// A random number generator chosen at run time: the system's in production, a seeded one in tests.
 public struct AnyRandomNumberGenerator: RandomNumberGenerator {
     private var base: any RandomNumberGenerator
 

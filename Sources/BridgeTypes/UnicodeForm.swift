@@ -1,10 +1,10 @@
 @_spi(_Unicode) import Swift
 
-/// The composed form of texts, in which those that Swift takes for equal are the same bytes.
+/// The composed form of texts, in which strings that compare equal in Swift have equal bytes.
 ///
 /// Source: UAX #15, Normalization Form C.
 package enum UnicodeForm {
-    /// Whether a text is in the composed form. Of two texts that are, and are equal for Swift, the bytes are equal too.
+    /// Whether a text is in the composed form.
     package static func isComposed(_ text: String) -> Bool {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return true }
         return text.unicodeScalars.elementsEqual(text._nfc)

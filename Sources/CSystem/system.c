@@ -76,13 +76,6 @@ void cb_close_with_reset(int descriptor) {
     (void)close(descriptor);
 }
 void cb_close(int descriptor) { (void)close(descriptor); }
-int64_t cb_peer_user(int descriptor) {
-    struct ucred peer;
-    socklen_t length = sizeof peer;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) return -errno;
-    // For sockets that are not Unix sockets the kernel answers "nobody known".
-    return peer.uid == (uid_t)-1 ? -ENOTSUP : (int64_t)peer.uid;
-}
 int cb_set_nonblocking(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);
     if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;
@@ -214,12 +207,6 @@ int64_t cb_raise_open_files(void) {
     }
     return limit_value(limit.rlim_cur);
 }
-int cb_lower_open_files(int64_t soft) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -errno;
-    if (soft >= 0 && (rlim_t)soft < limit.rlim_max) limit.rlim_cur = (rlim_t)soft;
-    return answer(setrlimit(RLIMIT_NOFILE, &limit));
-}
 
 int cb_hostname(char *buffer, size_t capacity) {
     if (capacity == 0) return -EINVAL;
@@ -242,7 +229,7 @@ typedef uint16_t halves8 __attribute__((vector_size(16)));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 size_t cb_base64_encode(const uint8_t *from, size_t count, uint8_t *to) {
     size_t read = 0;
-    // Sixteen bytes are read for the twelve that are meant.
+    // Sixteen bytes are read to encode twelve.
     for (; count - read >= 16; read += 12, to += 16) {
         words4 groups;
         for (int i = 0; i < 4; i++) {
@@ -268,14 +255,14 @@ size_t cb_base64_encode(const uint8_t *from, size_t count, uint8_t *to) {
 /// Whether each byte is one of `count` letters from `first` on.
 static inline cb_bytes16 within(cb_bytes16 letters, signed char first, signed char count) {
     // Signed: the range is moved to the top of all values, so that one comparison finds it.
-    // Unsigned while it is moved: what is beyond the top comes out at the bottom.
+    // Unsigned while it is moved: values beyond the top wrap to the bottom.
     bytes16 moved = (bytes16)letters + (unsigned char)(128 - first - count);
     return (cb_bytes16)((cb_bytes16)moved > (signed char)(127 - count));
 }
 
 size_t cb_base64_decode(const uint8_t *from, size_t count, uint8_t *to) {
     size_t read = 0;
-    // Thirteen bytes are written for the twelve that are meant: there is room for them while more digits follow.
+    // Thirteen bytes are written to decode twelve: there is room for them while more digits follow.
     for (; count - read >= 24; read += 16, to += 12) {
         cb_bytes16 letters;
         __builtin_memcpy(&letters, from + read, sizeof letters);

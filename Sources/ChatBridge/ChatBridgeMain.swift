@@ -40,17 +40,7 @@ struct ChatBridgeMain {
         exit(status)
     }
 
-    private static func writeOutput(_ text: String) { write(text, to: STDOUT_FILENO) }
+    private static func writeOutput(_ text: String) { _ = StateFile.write(Array(text.utf8), to: STDOUT_FILENO) }
 
-    private static func writeError(_ text: String) { write(text, to: STDERR_FILENO) }
-
-    private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let written = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else { return }
-            bytes = bytes.dropFirst(written)
-        }
-    }
+    private static func writeError(_ text: String) { _ = StateFile.write(Array(text.utf8), to: STDERR_FILENO) }
 }

@@ -1,15 +1,15 @@
 // The neutral vocabulary that every dialect is translated into and out of.
 //
-// A codec is a pure function: a frame becomes events, an event becomes frames. Ids, times, throttling, echo matching and
-// splitting belong to the session around it. Optional fields are what a backend may leave out; a missing time means "use
-// the time of receipt".
+// A codec is a pure function: a frame becomes events, an event becomes frames. Ids, times, throttling, echo matching
+// and splitting belong to the session around it. Optional fields may be absent from a backend's frames; a missing time
+// stands for the time of receipt.
 
 /// A person as a frame names them. Either part may be missing; a backend without ids knows people by name.
 public struct ChatPerson: Hashable, Sendable {
     public var id: ChatID?
     public var name: String?
 
-    // Else called, and what it returns copied.
+    // Otherwise a call, with a copied result.
     @inlinable @inline(__always)
     public init(id: ChatID? = nil, name: String? = nil) {
         self.id = id
@@ -68,7 +68,7 @@ public struct ChatAttachment: Hashable, Sendable {
     }
 }
 
-/// Something somebody said. May consist of attachments and an empty text.
+/// A message. May consist of attachments and an empty text.
 public struct ChatMessage: Hashable, Sendable {
     public var id: ChatID?
     public var sender: ChatPerson
@@ -78,70 +78,68 @@ public struct ChatMessage: Hashable, Sendable {
     /// The sender is one of us: by id where there are ids, else by exact name.
     public var isSelf: Bool
     public var isEncrypted: Bool
-    /// Nil while all of it is absent, so that the plain message of every day is small to copy and to drop.
+    /// Attributes that few messages have, boxed so that an ordinary message is cheap to copy and to drop; nil while all of
+    /// them are absent.
     @usableFromInline var rest: Rest?
 
-    /// What few messages have. Never changed once it is shared.
+    /// To add an attribute: a property here, and an accessor below.
+    @usableFromInline
+    struct RareAttributes: Hashable, Sendable {
+        @usableFromInline var room: String?
+        @usableFromInline var attachments: [ChatAttachment] = []
+        @usableFromInline var replyTo: ChatID?
+        @usableFromInline var ref: String?
+
+        @usableFromInline
+        init() {}
+    }
+
+    /// The box. Never changed once it is shared.
     @usableFromInline
     final class Rest: Hashable, Sendable {
-        @usableFromInline let room: String?
-        @usableFromInline let attachments: [ChatAttachment]
-        @usableFromInline let replyTo: ChatID?
-        @usableFromInline let ref: String?
+        let rare: RareAttributes
+
+        /// Nil when all attributes are absent.
+        @usableFromInline
+        static func make(_ rare: RareAttributes) -> Rest? { rare == RareAttributes() ? nil : Rest(rare) }
+
+        private init(_ rare: RareAttributes) { self.rare = rare }
 
         @usableFromInline
-        init(room: String?, attachments: [ChatAttachment], replyTo: ChatID?, ref: String?) {
-            self.room = room
-            self.attachments = attachments
-            self.replyTo = replyTo
-            self.ref = ref
-        }
-
-        /// Nil when there is nothing to keep.
-        @usableFromInline
-        static func make(room: String?, attachments: [ChatAttachment], replyTo: ChatID?, ref: String?) -> Rest? {
-            guard room != nil || !attachments.isEmpty || replyTo != nil || ref != nil else { return nil }
-            return Rest(room: room, attachments: attachments, replyTo: replyTo, ref: ref)
-        }
+        static func == (a: Rest, b: Rest) -> Bool { a === b || a.rare == b.rare }
 
         @usableFromInline
-        static func == (a: Rest, b: Rest) -> Bool {
-            a === b
-                || a.room == b.room && a.attachments == b.attachments && a.replyTo == b.replyTo && a.ref == b.ref
-        }
+        func hash(into hasher: inout Hasher) { hasher.combine(rare) }
+    }
 
-        @usableFromInline
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(room)
-            hasher.combine(attachments)
-            hasher.combine(replyTo)
-            hasher.combine(ref)
-        }
+    private var rare: RareAttributes {
+        get { rest?.rare ?? RareAttributes() }
+        set { rest = Rest.make(newValue) }
     }
 
     public var room: String? {
-        get { rest?.room }
-        set { rest = Rest.make(room: newValue, attachments: attachments, replyTo: replyTo, ref: ref) }
+        get { rest?.rare.room }
+        set { rare.room = newValue }
     }
 
     public var attachments: [ChatAttachment] {
-        get { rest?.attachments ?? [] }
-        set { rest = Rest.make(room: room, attachments: newValue, replyTo: replyTo, ref: ref) }
+        get { rest?.rare.attachments ?? [] }
+        set { rare.attachments = newValue }
     }
 
     public var replyTo: ChatID? {
-        get { rest?.replyTo }
-        set { rest = Rest.make(room: room, attachments: attachments, replyTo: newValue, ref: ref) }
+        get { rest?.rare.replyTo }
+        set { rare.replyTo = newValue }
     }
 
-    /// Echo of a reference that we put into the frame we sent.
+    /// The reference that the relay gave with the message, as the backend repeats it.
     public var ref: String? {
-        get { rest?.ref }
-        set { rest = Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: newValue) }
+        get { rest?.rare.ref }
+        set { rare.ref = newValue }
     }
 }
 
-// In an extension, so that the compiler makes the initializer of all properties: what it returns is not copied again.
+// In an extension, so that the compiler makes the initializer of all properties, without a copy of its result.
 extension ChatMessage {
     @inlinable
     public init(
@@ -155,7 +153,12 @@ extension ChatMessage {
         self.at = at
         self.isSelf = isSelf
         self.isEncrypted = isEncrypted
-        rest = Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: ref)
+        var rare = RareAttributes()
+        rare.room = room
+        rare.attachments = attachments
+        rare.replyTo = replyTo
+        rare.ref = ref
+        rest = Rest.make(rare)
     }
 
     /// The message of every day.
@@ -171,20 +174,23 @@ extension ChatMessage {
     }
 
     /// The same, and the quickest way to one.
-    public static func everyday(
+    public static func plain(
         id: consuming ChatID?, sender: consuming ChatPerson, text: consuming String, at: ChatTimestamp?, isSelf: Bool
     ) -> ChatMessage {
         ChatMessage(id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false, rest: nil)
     }
 
-    /// The same with what few messages have.
-    public static func everyday(
+    /// The same with rare attributes.
+    public static func plain(
         id: consuming ChatID?, room: String?, sender: consuming ChatPerson, text: consuming String, at: ChatTimestamp?,
         attachments: [ChatAttachment], replyTo: ChatID?, isSelf: Bool
     ) -> ChatMessage {
-        ChatMessage(
-            id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false,
-            rest: Rest.make(room: room, attachments: attachments, replyTo: replyTo, ref: nil))
+        var rare = RareAttributes()
+        rare.room = room
+        rare.attachments = attachments
+        rare.replyTo = replyTo
+        return ChatMessage(
+            id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false, rest: Rest.make(rare))
     }
 }
 
@@ -228,7 +234,7 @@ public struct ChatDelete: Hashable, Sendable {
     }
 }
 
-/// Somebody started or stopped typing.
+/// A start or stop of typing.
 public struct ChatTyping: Hashable, Sendable {
     public enum State: String, Sendable, CaseIterable { case start, stop }
 
@@ -257,13 +263,13 @@ public struct ChatTyping: Hashable, Sendable {
     }
 }
 
-/// What became of messages. `sent`: the server has it; `delivered`: some client has it; `read`: a person saw it.
+/// The state of messages. `sent`: the server has it; `delivered`: some client has it; `read`: a person saw it.
 public struct ChatReceipt: Hashable, Sendable {
     public enum State: String, Sendable, CaseIterable { case sent, delivered, read }
 
     public var state: State
     public var ids: [ChatID]
-    /// Who received or read; absent where the wire does not say.
+    /// The reader or recipient; absent where the wire has none.
     public var by: ChatPerson
     public var ref: String?
     public var at: ChatTimestamp?
@@ -285,7 +291,7 @@ public struct ChatReceipt: Hashable, Sendable {
     }
 }
 
-/// Somebody entered or left a room.
+/// A join or a leave.
 public struct ChatMembership: Hashable, Sendable {
     public var user: ChatPerson
     public var room: String?
@@ -301,7 +307,7 @@ public struct ChatMembership: Hashable, Sendable {
     }
 }
 
-/// Whether somebody is reachable.
+/// A person's availability.
 public struct ChatPresence: Hashable, Sendable {
     public enum State: String, Sendable, CaseIterable { case online, away, offline }
 
@@ -424,17 +430,15 @@ public struct ChatAuth: Hashable, Sendable {
     }
 }
 
-/// What we present to log in inside the socket.
+/// Credentials for a login inside the socket.
 public enum ChatCredentials: Hashable, Sendable {
     case accessToken(String)
     case refreshToken(String)
     case password(email: String, password: String)
 }
 
-extension ChatCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension ChatCredentials: Redacted {
     public var description: String { "***" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
 /// A complaint of the backend.
@@ -447,9 +451,7 @@ public struct ChatError: Hashable, Sendable {
     public var retryAfterMilliseconds: Int64?
 
     @inlinable
-    public init(
-        code: String, text: String, isFatal: Bool, ref: String? = nil, retryAfterMilliseconds: Int64? = nil
-    ) {
+    public init(code: String, text: String, isFatal: Bool, ref: String? = nil, retryAfterMilliseconds: Int64? = nil) {
         self.code = code
         self.text = text
         self.isFatal = isFatal
@@ -458,7 +460,7 @@ public struct ChatError: Hashable, Sendable {
     }
 }
 
-/// What a frame says.
+/// An event in a frame.
 public enum ChatEvent: Hashable, Sendable {
     case message(ChatMessage)
     case edit(ChatEdit)
@@ -479,7 +481,25 @@ public enum ChatEvent: Hashable, Sendable {
     case pong(ref: String?)
 }
 
-/// What we can ask a backend to do.
+extension ChatEvent {
+    /// The room that the event names, as the backend calls it; nil where it names none, or has to do with none.
+    package var room: String? {
+        switch self {
+        case .message(let message): message.room
+        case .edit(let edit): edit.room
+        case .delete(let delete): delete.room
+        case .typing(let typing): typing.room
+        case .receipt(let receipt): receipt.room
+        case .join(let membership), .leave(let membership): membership.room
+        case .presence(let presence): presence.room
+        case .reaction(let reaction): reaction.room
+        case .system(let system): system.room
+        case .history, .ready, .auth, .error, .ping, .pong: nil
+        }
+    }
+}
+
+/// A request to a backend.
 public enum ChatCommand: Hashable, Sendable {
     case message(ChatMessage)
     case edit(ChatEdit)

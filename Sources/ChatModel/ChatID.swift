@@ -1,12 +1,12 @@
 /// An identifier that a chat backend or one of its clients made: of a message, a person or a room.
 ///
-/// The spelling received is kept. UUID-shaped ids (8-4-4-4-12 hexadecimal digits) compare without regard to case, all
-/// others byte by byte, because peers print the same UUID in either case.
+/// The received spelling is preserved. UUID-shaped ids (8-4-4-4-12 hexadecimal digits) compare without regard to case,
+/// all others byte by byte, because peers print the same UUID in either case.
 ///
-/// A UUID is kept as its 128 bits, and a text of up to fifteen bytes as these bytes: most ids are one or the other, and so
-/// they cost no allocation and no counting of references, compare as two words and hash as two words.
+/// A UUID is stored as its 128 bits, and a text of up to fifteen bytes inline: most ids are one or the other, and so
+/// they cost no allocation and no reference counting, compare as two words and hash as two words.
 public struct ChatID: Sendable {
-    /// What the two words are.
+    /// The meaning of the two words.
     @usableFromInline
     enum Form: Sendable {
         /// A UUID of digits and capital letters.
@@ -15,7 +15,7 @@ public struct ChatID: Sendable {
         case lower
         /// The bytes of a text, its length in the last one.
         case short
-        /// The beginning of a text, or the bits of a UUID whose letters are of both cases.
+        /// The beginning of a text, or the bits of a UUID with letters of both cases.
         case boxed(Spelling)
     }
 
@@ -25,11 +25,11 @@ public struct ChatID: Sendable {
     /// Longest text that needs no allocation, in bytes: one less than two words.
     private static let maxShortBytes = 15
 
-    /// Longer ids, which only attackers make, are kept as their beginning and a hash: thousands of ids are remembered for
-    /// each room.
+    /// Longer ids, which only attackers make, are stored as their beginning and a hash: each room remembers thousands
+    /// of ids.
     public static let maxBytes = 512
 
-    /// FNV-1a over both halves of the bits. Whoever makes two of their own ids collide loses one of their own messages.
+    /// FNV-1a over both halves of the bits. A sender with two colliding ids loses one of its own messages.
     private static func shortened(_ text: String) -> String {
         var (a, b): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9AE1_6A3B_2F90_404F)
         for byte in text.utf8 {
@@ -83,7 +83,7 @@ public struct ChatID: Sendable {
         }
     }
 
-    /// Upper case where case means nothing; for keys in stores that compare bytes.
+    /// Upper case where case is irrelevant; for keys in stores that compare bytes.
     public var canonical: String { isUUIDShaped ? bits.text(isLower: false) : rawValue }
 
     /// Bytes of ``rawValue`` in UTF-8.
@@ -108,8 +108,7 @@ public struct ChatID: Sendable {
         return true
     }
 
-    /// One bit of 64, the same for equal ids. Ids whose bits are not among those of a set are not in the set, which is
-    /// found out for less than a hash; the others may be.
+    /// One bit of 64, the same for equal ids: a Bloom filter that costs less than a hash.
     public var filterBit: UInt64 { bits.filterBit }
 
     /// Whether the id is UUID-shaped.
@@ -136,21 +135,7 @@ extension ChatID: Hashable {
         default: break
         }
         guard let x = a.longText, let y = b.longText else { return a.isUUIDShaped && b.isUUIDShaped }
-        return sameBytes(x, y)
-    }
-
-    /// Swift compares strings by canonical equivalence; ids are bytes.
-    private static func sameBytes(_ a: String, _ b: String) -> Bool {
-        var a = a
-        var b = b
-        guard a.utf8.count == b.utf8.count else { return false }
-        return a.withUTF8 { x in
-            b.withUTF8 { y in
-                var differs: UInt8 = 0
-                for index in 0..<x.count { differs |= x[index] ^ y[index] }
-                return differs == 0
-            }
-        }
+        return TextBytes.areSame(x, y)
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -175,7 +160,7 @@ final class Spelling: Sendable {
     }
 }
 
-/// The 128 bits of a UUID, in an order of our own: the digits of each word are every other one of its nibbles. Or the
+/// The 128 bits of a UUID, in an internal order: the digits of each word are every other one of its nibbles. Or the
 /// bytes of a short text.
 @usableFromInline
 struct UUIDBits: Hashable, Sendable {
@@ -231,13 +216,13 @@ struct UUIDBits: Hashable, Sendable {
         UInt64(UInt32(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
     }
 
-    /// What was found about the digits so far: not zero where there is one of the kind.
+    /// Properties of the digits so far: not zero where there is one of the kind.
     private struct Check {
         var flaws: UInt64 = 0
         var small: UInt64 = 0
         var capital: UInt64 = 0
 
-        /// What eight digits stand for, one to a byte.
+        /// The values of eight digits, one to a byte.
         ///
         /// Each byte is taken for a digit, spelled again and compared, which is also the check that it was one.
         @inline(__always)
@@ -256,7 +241,8 @@ struct UUIDBits: Hashable, Sendable {
     @inline(__always)
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
 
-    /// The digit of each of eight nibbles, one to a byte. `letterOffset` is what lies between `9` and the letter `A` or `a`.
+    /// The digit of each of eight nibbles, one to a byte. `letterOffset` is the distance from `9` to the letter `A` or
+    /// `a`.
     @inline(__always)
     private static func spelled(_ nibbles: UInt64, letterOffset: UInt64) -> UInt64 {
         let isLetter = ((nibbles &+ ones &* 6) >> 4) & ones
@@ -267,7 +253,7 @@ struct UUIDBits: Hashable, Sendable {
 
     /// - Parameters:
     ///   - out: room for 36 bytes.
-    ///   - letterOffset: what lies between `9` and the letter `A` or `a`: 7 or 39.
+    ///   - letterOffset: the distance from `9` to the letter `A` or `a`: 7 or 39.
     @inline(__always)
     func write(to out: UnsafeMutablePointer<UInt8>, letterOffset: UInt64) {
         let raw = UnsafeMutableRawPointer(out)
@@ -305,7 +291,7 @@ struct UUIDBits: Hashable, Sendable {
         func word(_ offset: Int) -> UInt64 {
             UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
-        // What two loads of a size overlap is the same in both.
+        // The overlap of two loads is the same in both.
         switch count {
         case 8...:
             high = word(0)
@@ -327,4 +313,13 @@ struct UUIDBits: Hashable, Sendable {
             String(decoding: bytes.prefix(shortCount), as: UTF8.self)
         }
     }
+}
+
+/// A wall-clock time as chat backends mean it: whole milliseconds since 1970-01-01T00:00:00Z.
+public struct ChatTimestamp: Comparable, Hashable, Sendable {
+    public var milliseconds: Int64
+
+    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    public static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
 }

@@ -1,11 +1,11 @@
-/// People whom somebody does not want to hear, as what they said is kept.
+/// Muted people, for filtering stored messages.
 ///
-/// An IRC user is known by the account, or where they have none by the nick; somebody upstream by the id, or where there is
-/// none by the name.
+/// An IRC user is identified by the account, or without one by the nick; a person upstream by the id, or without one by
+/// the name.
 public struct StoredMutes: Equatable, Sendable {
     /// Ids of people upstream.
     public var ids: Set<ChatID> = []
-    /// Names of people upstream who have no id.
+    /// Names of people upstream without an id.
     public var names: [String] = []
     /// In the form in which accounts are compared.
     public var accounts: Set<String> = []
@@ -18,7 +18,7 @@ public struct StoredMutes: Equatable, Sendable {
 
     public var isEmpty: Bool { ids.isEmpty && names.isEmpty && accounts.isEmpty && nicks.isEmpty }
 
-    /// Whether one of these said it, or did it; nobody did what is missing.
+    /// Whether the author or actor is muted; an unknown actor is not.
     public func cover(_ row: StoredMessage) -> Bool {
         guard !isEmpty, row.kind != .gap else { return false }
         guard row.author == nil else {
@@ -29,7 +29,7 @@ public struct StoredMutes: Equatable, Sendable {
         }
         if let id = row.sender.id { return ids.contains(id) }
         if let name = row.sender.name { return covers(name) }
-        // Of what was done it may not be known who did it; what was said without a name is one person's.
+        // The actor of an event may be unknown; messages without a name are one person's.
         return row.kind == .message && covers(Self.nameless)
     }
 
@@ -37,7 +37,7 @@ public struct StoredMutes: Equatable, Sendable {
         names.contains { TextBytes.areSame($0, name) }
     }
 
-    /// Stands for people upstream who have neither an id nor a name.
+    /// Stands for people upstream without an id and a name.
     public static let nameless = "unknown"
 
     private static func folded(_ nick: String, asRFC1459 foldsAsRFC1459: Bool) -> String {

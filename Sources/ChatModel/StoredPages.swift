@@ -1,23 +1,23 @@
-// Pages of a room's order: which messages somebody gets who asks for some before, after or around a place.
+// Pages of a room's order: the messages before, after or around a place.
 //
-// A page is asked for by references. Where a reference stands, and what lies before and behind it, is a matter of the room's
-// order alone: of the places that messages were given as they were shown. Times may lie otherwise, since clocks may be wrong;
-// a time stands for a place, too (StoredTimes.swift).
+// References select a page. The position of a reference, and the messages before and behind it, follow from the room's
+// order alone: from the places in which messages were shown. Times may differ from it, since clocks may be wrong; a
+// time stands for a place, too (StoredTimes.swift).
 
-/// A place in a room's order, as somebody outside names it.
+/// A client's reference to a place in a room's order.
 public enum StoredReference: Hashable, Sendable {
     /// In front of everything.
     case beginning
     /// By the bridge's id.
     case message(String)
-    /// By time. Where messages bear this very time, they are meant, wherever in the order they stand; else it is the place in
-    /// front of the first message, in the room's order, that bears a later time. How, is at the head of StoredTimes.swift.
+    /// By time: all messages with this very time, wherever in the order they stand; else the place in front of the
+    /// first message, in the room's order, with a later time. StoredTimes.swift has the details.
     case time(ChatTimestamp)
     /// Like ``time(_:)`` where messages bear this very time; else in front of everything.
     case timeOrBeginning(ChatTimestamp)
     /// By the bridge's id; where there is no such message any more, by the time that it bears.
     case messageOrTime(String, ChatTimestamp)
-    /// By the place that was given to a message, whether or not it is kept.
+    /// By a message's place, whether it is still stored or not.
     case place(Int64)
 
     /// The time by which it is named; nil: it is not named by one alone.
@@ -29,10 +29,11 @@ public enum StoredReference: Hashable, Sendable {
     }
 }
 
-/// Where a reference stands: what lies before it ends at `start`, what lies after it begins at `end`; neither includes them.
+/// The position of a reference: messages before it end at `start`, messages after it begin at `end`; neither includes
+/// them.
 ///
-/// What is between them belongs to the reference itself. Of a time that several messages bear, `end` may come before `start`:
-/// what is between those lies before it and after it.
+/// The messages between them belong to the reference itself. For a time that several messages have, `end` may come
+/// before `start`: those between belong to both sides.
 public struct StoredSpan: Equatable, Sendable {
     public var start: Int64
     public var end: Int64
@@ -54,7 +55,7 @@ public struct StoredPageQuery: Equatable, Sendable {
         case newest(after: StoredReference?, before: StoredReference?)
         /// The oldest ones behind a reference.
         case oldest(after: StoredReference)
-        /// Those on both sides of a reference, and what belongs to it; half of them on each side where there are as many.
+        /// Messages on both sides of a reference, and its own; half of them on each side where there are as many.
         case around(StoredReference)
         /// Those between two references, counted from the first one, forwards or backwards.
         case between(StoredReference, StoredReference)
@@ -65,9 +66,9 @@ public struct StoredPageQuery: Equatable, Sendable {
     public var limit: Int
     /// Also those that were taken back, of which only the place is left.
     public var withTakenBack: Bool
-    /// Also what was done and not said; never what was done to a message that was taken back.
+    /// Also events; never events about a redacted message.
     public var withEvents: Bool
-    /// Nothing that these said or did.
+    /// Nothing of these people.
     public var without: StoredMutes
 
     public init(
@@ -113,7 +114,7 @@ public struct StoredPageQuery: Equatable, Sendable {
     }
 }
 
-/// What a page consists of, by places: the messages themselves may be large, and are read a few at a time.
+/// A page by places: the messages themselves may be large, and are read a few at a time.
 public struct StoredPlaces: Equatable, Sendable {
     /// Of the messages, oldest first.
     public var sequences: [Int64]
@@ -123,7 +124,7 @@ public struct StoredPlaces: Equatable, Sendable {
     /// reference reaches them.
     public var beginning: [StoredMessage]
 
-    /// Enough to recognise what is older than the room's first message though it was said in the same moment.
+    /// Enough to recognise messages of the same moment that are older than the room's first one.
     public static let beginningCount = 16
 
     public init(sequences: [Int64] = [], spans: [StoredSpan?] = [], beginning: [StoredMessage] = []) {

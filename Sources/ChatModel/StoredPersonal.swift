@@ -1,4 +1,4 @@
-// What outlasts the process of single people: what they said to each other in private, and what they chose for themselves.
+// Personal records: private conversations and preferences.
 
 // MARK: - Private conversations
 
@@ -6,51 +6,51 @@ extension StoredRoomKey {
     /// Stands between the two names. No account has it in its name.
     private static let divider: Character = "\n"
 
-    /// What two accounts say to each other in private: a room that no backend has. The same for both.
+    /// A private conversation of two accounts: a room without a backend. The same for both.
     ///
-    /// - Parameters: the accounts' names, in the form in which they are compared; twice the same for who talks to themselves.
+    /// - Parameters: the accounts' names, case-folded; equal for a conversation with oneself.
     public static func conversation(_ one: String, _ other: String) -> StoredRoomKey {
         StoredRoomKey(backend: "", room: "\(min(one, other))\(divider)\(max(one, other))")
     }
 
-    /// Whose conversation it is; nil: it is none.
+    /// The two accounts; nil: it is not a conversation.
     public var parties: (one: String, other: String)? {
         guard backend.isEmpty, let divider = room.firstIndex(of: Self.divider) else { return nil }
         return (String(room[..<divider]), String(room[room.index(after: divider)...]))
     }
 }
 
-/// A private conversation of which messages are kept, or were.
+/// A private conversation with stored messages, now or earlier.
 public struct StoredConversation: Equatable, Sendable {
-    /// Messages that are kept of one, the newest; about 5 MB of ordinary talk. The store removes more as they come, a few at
-    /// a time.
+    /// Stored messages of one, the newest; about 5 MB of ordinary talk. The store removes more as they come, a few at a
+    /// time.
     public static let maxMessages: Int64 = 5000
     /// Bytes of these messages, about: 8 MiB are 5000 of 1.4 KB each. A message of several lines may have 16 KB.
     public static let maxBytes: Int64 = 8 << 20
     /// Bytes of all messages of an account, about: 32 MiB are six conversations as full of ordinary talk as can be, or two
     /// hundred with 160 KB each.
     public static let maxBytesOfAccount: Int64 = 32 << 20
-    /// What a message takes up beside its words and tags, about, in bytes.
+    /// Size of a message besides its text and tags, about, in bytes.
     public static let fixedByteCount: Int64 = 256
 
-    /// What a message counts for ``maxBytes``, about.
+    /// Size of a message for ``maxBytes``, about.
     public static func byteCount(of message: StoredMessage) -> Int64 {
         // As the tags are written, each as a list in a list.
         let tags = message.clientTags.reduce(0) { $0 + 8 + $1.name.utf8.count + ($1.value?.utf8.count ?? 0) }
         return fixedByteCount + Int64(message.text.utf8.count + tags)
     }
 
-    /// Whether a party is somebody without an account: a blank stands in front of the nick, which no account has in its name.
+    /// Whether a party has no account: a blank stands in front of the nick, which account names cannot have.
     public static func isVisitor(_ party: String) -> Bool { party.first == visitorMark }
 
     public static let visitorMark: Character = " "
 
     public var key: StoredRoomKey
-    /// When something was said last; nil: whatever was said is too old to be kept.
+    /// The time of the newest message; nil: all messages have expired.
     public var newestAt: ChatTimestamp?
     /// Greater than every place that was ever given in it.
     public var nextSequence: Int64
-    /// The accounts that said something lately, as they were written then.
+    /// Recently active accounts, as they were spelled then.
     public var speakers: Set<String>
 
     /// So many of the newest messages are looked at for ``speakers``.
@@ -81,10 +81,10 @@ public struct StoredNick: Equatable, Sendable {
 
 // MARK: - Choices
 
-/// Somebody whom an account does not want to hear.
+/// A person that an account has muted.
 public struct StoredMute: Hashable, Sendable {
     public enum Target: Hashable, Sendable {
-        /// Somebody upstream, by the id, or by the name where the wire has no ids.
+        /// A person upstream, by the id, or by the name where the wire has no ids.
         case remote(backend: String, ChatPerson)
         /// In the form in which accounts are compared.
         case account(String)
@@ -102,15 +102,15 @@ public struct StoredMute: Hashable, Sendable {
     }
 }
 
-/// What an account chose for itself.
+/// An account's preferences.
 public struct StoredChoices: Equatable, Sendable {
     /// In the form in which accounts are compared; unique.
     public var account: String
-    /// What others are told of its reading, in the bridge's word for it; nil: it has not said.
+    /// The policy for read receipts, in the bridge's word for it; nil: unset.
     public var receipts: String?
-    /// Whether it is told at once who got and read what it said.
+    /// Whether it receives delivery and read notices at once.
     public var wantsNotices: Bool
-    /// Whether it is in its rooms again when it logs in; nil: it has not said.
+    /// Whether a login restores its rooms; nil: unset.
     public var rejoins: Bool?
     /// In the order in which they were chosen.
     public var mutes: [StoredMute]
@@ -126,13 +126,13 @@ public struct StoredChoices: Equatable, Sendable {
         self.mutes = mutes
     }
 
-    /// Nothing is chosen: nothing need be kept.
+    /// No preference is set: nothing need be stored.
     public var isEmpty: Bool { receipts == nil && !wantsNotices && rejoins == nil && mutes.isEmpty }
 }
 
 // MARK: - Rooms
 
-/// A room in which an account is, also while nobody is logged in to it.
+/// An account's membership of a room, also while no client is logged in to it.
 public struct StoredMembership: Hashable, Sendable {
     /// As written.
     public var account: String

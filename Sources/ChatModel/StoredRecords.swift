@@ -1,7 +1,7 @@
-// What outlasts the process, as the bridge and the store both speak of it. Which tables and files hold it is the store's
-// business; what it means is the bridge's.
+// Persistent records, shared by bridge and store. Tables and files are the store's business; the meaning is the
+// bridge's.
 
-/// A room as the store knows it: by what its backend calls it, whatever the configuration calls it.
+/// A room's key in the store: the backend's name for it, independent of the configuration's.
 public struct StoredRoomKey: Hashable, Sendable {
     public var backend: String
     /// The room's id or name on the backend.
@@ -28,16 +28,16 @@ public struct StoredTag: Hashable, Sendable {
 public struct StoredMessage: Equatable, Sendable {
     public enum Kind: Int, Sendable, CaseIterable {
         case message = 0
-        /// A word of the bridge's about the order, as the room was told it: what was said between ``gapFrom`` and ``backendAt``
-        /// is not known and cannot be fetched; without ``gapFrom``, what follows comes late.
+        /// A notice about a gap in the order: messages between ``gapFrom`` and ``backendAt`` are unknown and cannot be
+        /// fetched; without ``gapFrom``, the following ones are late.
         case gap = 1
-        /// Something that was done and not said, such as a reaction: a line without words of its own. The text is its command,
-        /// and its parameters behind the channel, each on a line.
+        /// An event such as a reaction: a line without a text of its own. The text is its command, and its parameters
+        /// behind the channel, each on a line.
         case event = 2
-        /// What an IRC user said to another as a NOTICE. Rooms have none: no backend knows such.
+        /// A NOTICE between IRC users. Rooms have none: no backend supports them.
         case notice = 3
-        /// What somebody else than its author made of a message, who is the sender where that is known. The tags name the message,
-        /// which has its own words still.
+        /// A change of a message by another person than its author, who is the sender where that is known. The tags
+        /// name the message, which retains its own text.
         case change = 4
     }
 
@@ -46,15 +46,15 @@ public struct StoredMessage: Equatable, Sendable {
     public var sequence: Int64
     /// The bridge's id; unique in the room.
     public var msgid: String
-    /// The backend's id. Nil: it has none, or nobody has told it yet.
+    /// The backend's id. Nil: it has none, or it is still unknown.
     public var upstreamID: ChatID?
     /// The author as the wire named them.
     public var sender: ChatPerson
     /// The time that IRC clients were shown.
     public var at: ChatTimestamp
-    /// The time that the backend told, as it told it. Of a gap: its end; nil: ``at``.
+    /// The backend's time, unchanged. Of a gap: its end; nil: ``at``.
     public var backendAt: ChatTimestamp?
-    /// Of a gap: when the last thing before it was certainly kept.
+    /// Of a gap: the time up to which the log is complete.
     public var gapFrom: ChatTimestamp?
     /// The author on IRC, then: nick, `nick!user@host` and account.
     public var nick: String
@@ -63,18 +63,18 @@ public struct StoredMessage: Equatable, Sendable {
     /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as it was shown. Of a gap or a change: the
     /// whole line, its `*** ` included.
     public var text: String
-    /// As the backend has it, where that is something else: what went up for an IRC user's message. Of a change: the new words.
+    /// The backend's version where it differs: the sent form of an IRC user's message. Of a change: the new text.
     public var sentAs: String?
     public var attachments: [ChatAttachment]
     public var isEncrypted: Bool
     /// The msgid that it answers.
     public var replyTo: String?
     public var clientTags: [StoredTag]
-    /// The upstream id of the IRC user who wrote it; nil: somebody upstream did.
+    /// The upstream id of the IRC user as author; nil: the author is upstream.
     public var author: ChatID?
     /// The name of the client through which they wrote it; nil: it has none.
     public var client: String?
-    /// Nobody may read it any more; the text is empty.
+    /// The message was redacted; the text is empty.
     public var isTakenBack: Bool
 
     public init(
@@ -115,7 +115,7 @@ extension StoredMessage.Kind {
 }
 
 extension StoredMessage {
-    /// The tag by which what was done names the message that it is about.
+    /// The tag by which an event names its message.
     public static let replyTag = "+reply"
 
     /// Whether it was done to that message.
@@ -123,10 +123,10 @@ extension StoredMessage {
         Kind.ofDeeds.contains(kind) && clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
     }
 
-    /// The backend said how it calls the message.
+    /// The backend's id became known.
     public mutating func learn(_ upstreamID: ChatID) { self.upstreamID = upstreamID }
 
-    /// The author said it anew. What was taken back stays so.
+    /// Replaces the text. Redacted messages stay empty.
     public mutating func edit(_ text: String) {
         guard !isTakenBack else { return }
         self.text = text
@@ -150,18 +150,18 @@ public struct StoredOutboxEntry: Equatable, Sendable {
         case queued = 0
         /// May be on the wire, and sending it again may make a second message of it.
         case written = 1
-        /// Given up; the author is to be told why.
+        /// Given up; the author is still to be notified.
         case failed = 2
-        /// Given up, and the author was told. Kept a while for a confirmation that comes late.
+        /// Given up, and the author was notified. Retained a while for a late confirmation.
         case told = 3
-        /// The backend's connection has read it and IRC has seen it, and a history may yet have to tell whether it is there.
+        /// The backend's connection has read it and IRC has seen it; a history may still decide whether it arrived.
         case delivered = 4
     }
 
-    /// Ours, and the message's id upstream where the wire lets senders name ids. Unique.
+    /// The relay's id, and the message's id upstream where the wire lets senders name ids. Unique.
     public var id: ChatID
     public var room: StoredRoomKey
-    /// The account over whose own link it goes; empty: the room's link.
+    /// The account with the own link; empty: the room's link.
     public var link: String
     /// As it goes up.
     public var sender: ChatPerson
@@ -173,7 +173,7 @@ public struct StoredOutboxEntry: Equatable, Sendable {
     public var acceptedAt: ChatTimestamp
     /// The newest place in the room's order then; nil: unknown.
     public var saidAfter: Int64?
-    /// The author: upstream id, then nick, `nick!user@host` and account when it was said.
+    /// The author: upstream id, then nick, `nick!user@host` and account at that time.
     public var author: ChatID
     public var nick: String
     public var source: String
@@ -232,7 +232,7 @@ public struct StoredMarker: Equatable, Sendable {
     }
 }
 
-/// Up to where somebody upstream received and read what an IRC user wrote, as the author was told. -1: nothing.
+/// A person's delivery and read positions in an IRC user's messages, as reported to the author. -1: none.
 public struct StoredReceipt: Equatable, Sendable {
     /// The upstream id of the IRC user.
     public var author: ChatID
@@ -248,7 +248,7 @@ public struct StoredReceipt: Equatable, Sendable {
     }
 }
 
-/// Somebody upstream and the nick they were given.
+/// A person upstream and their nick.
 public struct StoredIdentity: Equatable, Sendable {
     public var backend: String
     /// By their id where the wire has ids, else by the name.
@@ -267,10 +267,10 @@ public struct StoredIdentity: Equatable, Sendable {
     }
 }
 
-/// Up to where a client of an account has certainly received what was said in a room.
+/// A client's delivery cursor in a room.
 public struct StoredCursor: Hashable, Sendable {
     public var account: String
-    /// The client's name: what follows `@` in the name it logs in with, else its ident.
+    /// The client's name: the part behind `@` in its login name, else its ident.
     public var client: String
     public var room: StoredRoomKey
     public var sequence: Int64
@@ -283,11 +283,11 @@ public struct StoredCursor: Hashable, Sendable {
     }
 }
 
-/// Somebody who may log in because they made an account.
+/// A registered account.
 public struct StoredAccount: Hashable, Sendable {
     /// As written; unique.
     public var name: String
-    /// What is kept of the password, as `chatbridge hash-password` prints it.
+    /// The password's verifier, as `chatbridge hash-password` prints it.
     public var password: String
     public var madeAt: ChatTimestamp
 
@@ -298,7 +298,7 @@ public struct StoredAccount: Hashable, Sendable {
     }
 }
 
-/// What is kept of one room, as a bridge that starts needs it.
+/// The stored state of one room, for a starting bridge.
 public struct StoredRoom: Equatable, Sendable {
     /// The newest ones, oldest first; as many as the bridge asked for.
     public var messages: [StoredMessage]
@@ -306,10 +306,10 @@ public struct StoredRoom: Equatable, Sendable {
     public var outbox: [StoredOutboxEntry]
     public var markers: [StoredMarker]
     public var receipts: [StoredReceipt]
-    /// Everything that was said before this, while the link was up, is among what is kept; nil: unknown.
+    /// All messages before this, while the link was up, are stored; nil: unknown.
     public var liveUntil: ChatTimestamp?
-    /// The same moment in nanoseconds of the machine's monotonic clock, which nobody sets; nil: it is not known, or the
-    /// machine was started anew since.
+    /// The same moment in nanoseconds of the machine's monotonic clock; nil: unknown, or the machine was restarted
+    /// since.
     public var liveCounted: Int64?
     /// Greater than every place that was ever given in the room.
     public var nextSequence: Int64
@@ -329,7 +329,7 @@ public struct StoredRoom: Equatable, Sendable {
     }
 }
 
-/// What a bridge begins with.
+/// The stored state at start.
 public struct StoredState: Equatable, Sendable {
     /// The newest of a room's messages that a bridge wants when it starts: as many as it recognises again.
     public static let messagesPerRoom = 2000

@@ -1,11 +1,11 @@
 // Searches of a room's messages. They are done in steps, bounded by messages and by bytes, so that others are answered
 // between two of them, and so that a search ends with the connection that asked for it: the next step is asked for, or not.
 
-/// What is looked for in a room, and how far it was looked through.
+/// A search of a room, and its progress.
 public struct StoredSearch: Equatable, Sendable {
-    /// By whom, as they were called then; ASCII letters count alike in both cases.
+    /// The sender's nick at that time; ASCII letters count alike in both cases.
     public var nick: String?
-    /// A part of what was said; ASCII letters count alike in both cases.
+    /// A part of the text; ASCII letters count alike in both cases.
     public var text: String?
     /// At this time or later.
     public var after: ChatTimestamp?
@@ -13,7 +13,7 @@ public struct StoredSearch: Equatable, Sendable {
     public var before: ChatTimestamp?
     /// At most so many: the oldest ones where ``after`` is given, else the newest.
     public var limit: Int
-    /// Nothing that these said.
+    /// No messages of these people.
     public var without = StoredMutes()
     /// The place that was looked at last; nil: the search begins.
     public private(set) var last: Int64?
@@ -78,7 +78,7 @@ public struct StoredSearch: Equatable, Sendable {
         text.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
     }
 
-    /// What is left to look for when this was looked at.
+    /// The rest of the search.
     fileprivate func goingOn(behind last: Int64, looked: Int, found: Int) -> StoredSearch {
         var rest = self
         rest.last = last
@@ -88,7 +88,7 @@ public struct StoredSearch: Equatable, Sendable {
     }
 }
 
-/// What one step of a search came to.
+/// The result of one step of a search.
 public struct StoredSearchStep: Equatable, Sendable {
     /// Oldest first.
     public var found: [StoredMessage] = []

@@ -1,9 +1,8 @@
 // Where a time stands in a room's order.
 //
-// Clients go through the past by the times of messages that they have: they ask for what came before the time of the first
-// one, or after that of the last. The order of a room is not that of its times: what came late, or from a wrong clock, bears a
-// time under which others stand. So a time that messages bear means these messages, and what lies before them and after them
-// are all there is.
+// Clients page through the past by the times of their messages: before the time of the first one, or after that of the
+// last. The order of a room is not that of its times: late messages, and those of wrong clocks, stand among others. So
+// a time refers to all messages that have it, and to everything before and after them.
 //
 // | messages that bear the time | what lies before it ends                              | what lies after it begins                   |
 // |-----------------------------|-------------------------------------------------------|---------------------------------------------|
@@ -11,16 +10,17 @@
 // | one                         | in front of it                                        | behind it                                   |
 // | several                     | in front of the last one from which the page reaches beyond the first | behind the first one from which it reaches beyond the last |
 //
-// Which of several somebody means nobody can tell: they may have all of them, or, as where times are whole seconds and the page
-// before this one ended among them, the nearest only. So nothing is left out of those that are within one page, and some are
-// told twice, under the ids that they have. Were those far from each other treated alike, the page could end where it had been
-// asked for, and who goes on from there would never come further. That holds for a reference that moves from page to page; from
-// one that stays nothing is left out, however far they are.
+// The intended one of several is unknown: the client may have all of them, or, as where times are whole seconds and the
+// previous page ended among them, the nearest only. So messages within one page's distance are all included, and some
+// are repeated under their ids. For distant ones this would return the same page again and again, and a client could
+// never advance. That holds for a reference that moves from page to page; for a fixed one all are included, however far
+// they are.
 //
-// Who was told a page, and goes on from the time of its end, means the very message: ``StoredReference/messageOrTime(_:_:)``.
+// A client that continues from the end of its last page refers to that very message:
+// ``StoredReference/messageOrTime(_:_:)``.
 
 extension StoredPageQuery {
-    /// Whether who leafs through the past puts an end of this page in the place of that reference.
+    /// Whether paging moves this reference to an end of the page.
     ///
     /// - Parameter index: which of ``references``.
     public func moves(_ index: Int) -> Bool {

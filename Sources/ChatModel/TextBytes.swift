@@ -1,4 +1,4 @@
-/// Text by which a backend tells people and rooms apart, compared as backends do it: byte by byte.
+/// Byte-wise comparison of names of people and rooms, as backends compare them.
 ///
 /// Swift's own comparison takes `é` for `e` and an accent, so that two people of a backend would be one here.
 public enum TextBytes {
@@ -43,7 +43,7 @@ public enum TextBytes {
 }
 
 extension ChatPerson {
-    /// Names are compared byte by byte: where the wire has no ids, people are told apart by them.
+    /// Names are compared byte by byte: without ids they identify people.
     public static func == (a: Self, b: Self) -> Bool { a.id == b.id && TextBytes.areSame(a.name, b.name) }
 
     public func hash(into hasher: inout Hasher) {
@@ -53,7 +53,7 @@ extension ChatPerson {
 }
 
 extension StoredRoomKey {
-    /// Rooms of a backend are told apart byte by byte.
+    /// Rooms of a backend are compared byte by byte.
     public static func == (a: Self, b: Self) -> Bool {
         TextBytes.areSame(a.room, b.room) && TextBytes.areSame(a.backend, b.backend)
     }

@@ -26,7 +26,7 @@ public struct CustomCalls: DialectCalls {
         var pointers: CustomPointerTree
         var items: Int
         var order: Order
-        /// The server gives no more messages at a time, however many are asked for; nil: nobody knows.
+        /// The server's page size, whatever the limit; nil: unknown.
         var page: Int?
         /// Nil: an item looks like a frame.
         var element: CustomElement?
@@ -126,7 +126,7 @@ public struct CustomCalls: DialectCalls {
                     }
                 }
                 // Some servers answer with all rooms of the account.
-                messages.removeAll { !context.isOurs($0.room) }
+                messages.removeAll { !context.isOwnRoom($0.room) }
                 if call.order == .newestFirst { messages.reverse() }
                 // Some servers give less than is asked for. Where that can be seen, only an empty page is the end.
                 let full =
@@ -139,85 +139,47 @@ public struct CustomCalls: DialectCalls {
     public func complaint(_ answer: BackendAnswer) -> String? { CallAnswer.usualComplaint(answer) }
 }
 
-/// An address with places in single braces.
+/// The address of a history call.
 struct CustomAddress: Sendable {
-    private enum Piece: Sendable {
-        case text(String)
-        case place(String, isOptional: Bool)
-    }
-
-    /// What is not always known; with a `?` in front, the parameter is left out then.
+    /// Names that do not always have a value; with a `?` in front, the parameter is left out then.
     private static let optionalPlaces = ["since", "since_ms", "after", "before", "before_ms", "before_id"]
     static let historyPlaces = ["room", "limit"] + optionalPlaces + optionalPlaces.map { "?" + $0 }
 
-    private var pieces: [Piece] = []
+    private let template: AddressTemplate
 
-    init(_ text: String) {
-        var rest = text[...]
-        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
-            if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
-            let name = rest[rest.index(after: open)..<close]
-            let isOptional = name.hasPrefix("?")
-            pieces.append(.place(String(name.dropFirst(isOptional ? 1 : 0)), isOptional: isOptional))
-            rest = rest[rest.index(after: close)...]
-        }
-        if !rest.isEmpty { pieces.append(.text(String(rest))) }
-    }
+    init(_ text: String) { template = AddressTemplate(text) }
 
-    static func places(_ text: String) -> [String] { CustomAddress(text).places }
+    static func places(_ text: String) -> [String] { AddressTemplate(text).places }
 
-    /// As they are written.
-    var places: [String] {
-        pieces.compactMap {
-            if case .place(let name, let isOptional) = $0 { (isOptional ? "?" : "") + name } else { nil }
-        }
-    }
-
-    var names: [String] { pieces.compactMap { if case .place(let name, _) = $0 { name } else { nil } } }
+    var names: [String] { template.names }
 
     /// Nil when a value may not stand in an address.
     func filled(_ query: HistoryQuery, page: Int?) -> String? {
-        var address = AddressWriter()
-        for piece in pieces {
-            switch piece {
-            case .text(let plain): address.add(plain)
-            case .place(let name, let isOptional):
-                let value: String? =
-                    switch name {
-                    case "room": query.room
-                    case "limit": "\(min(query.limit ?? CustomCalls.mostMessages, page ?? .max))"
-                    case "since": query.since.map { CustomTime.text($0.milliseconds, fraction: true) }
-                    case "since_ms": query.since.map { "\($0.milliseconds)" }
-                    case "after": query.after?.rawValue
-                    case "before": query.before.map { CustomTime.text($0.milliseconds, fraction: true) }
-                    case "before_ms": query.before.map { "\($0.milliseconds)" }
-                    case "before_id": query.beforeID?.rawValue
-                    default: nil
-                    }
-                let encoded = value.flatMap(Self.encoded)
-                if value != nil, encoded == nil { return nil }
-                if isOptional { address.addOptional(name, encoded) } else { address.add(encoded ?? "") }
-            }
+        var isValid = true
+        let address = template.filled { name in
+            let value: String? =
+                switch name {
+                case "room": query.room
+                case "limit": "\(min(query.limit ?? CustomCalls.mostMessages, page ?? .max))"
+                case "since": query.since.map { ISOTime.text($0, fraction: true) }
+                case "since_ms": query.since.map { "\($0.milliseconds)" }
+                case "after": query.after?.rawValue
+                case "before": query.before.map { ISOTime.text($0, fraction: true) }
+                case "before_ms": query.before.map { "\($0.milliseconds)" }
+                case "before_id": query.beforeID?.rawValue
+                default: nil
+                }
+            let encoded = value.flatMap(Self.encoded)
+            if value != nil, encoded == nil { isValid = false }
+            return encoded
         }
-        return address.text
+        return isValid ? address : nil
     }
 
-    /// Percent-encoded, everything but letters, digits and `-._~`; nil for `.`, `..` and control characters.
-    ///
-    /// Source: RFC 3986 §2.3.
+    /// Percent-encoded; nil for `.`, `..` and control characters.
     static func encoded(_ value: String) -> String? {
         guard value != ".", value != "..", !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
-        var bytes: [UInt8] = []
-        for byte in value.utf8 {
-            let isLetter = (byte | 0x20) &- UInt8(ascii: "a") < 26
-            if isLetter || byte &- UInt8(ascii: "0") < 10 || "-._~".utf8.contains(byte) {
-                bytes.append(byte)
-            } else {
-                let digits = Array("0123456789ABCDEF".utf8)
-                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        return CallTarget.encoded(value)
     }
 }
 
@@ -258,13 +220,11 @@ extension CustomCompiler {
         let refresh = pointer("refresh", of: table)
         let lifetime = pointer("expires", of: table)
         guard let target, let body, let access else { return nil }
-        return CustomCalls.TokenCall(
-            target: target, body: body, access: access, refresh: refresh, lifetime: lifetime)
+        return CustomCalls.TokenCall(target: target, body: body, access: access, refresh: refresh, lifetime: lifetime)
     }
 
     private mutating func pointer(_ name: String, of table: JSONTable) -> JSONPointer? {
-        guard let written = table.value(name), let text = text(written, table.path(name)) else { return nil }
-        return pointer(text, table.path(name))
+        text(name, of: table).flatMap { pointer($0, table.path(name)) }
     }
 
     private mutating func historyCall(_ value: JSONValue, _ path: [String]) -> CustomCalls.HistoryCall? {
@@ -278,11 +238,8 @@ extension CustomCompiler {
         } else {
             report(path, "has no \"get\"")
         }
-        var order = CustomCalls.HistoryCall.Order.oldestFirst
-        if let written = table.value("order") {
-            order = choice(written, table.path("order"), of: CustomCalls.HistoryCall.Order.self) ?? order
-        }
-        let page = table.value("page").flatMap { number($0, table.path("page"), in: 1...1000) }.map { Int($0) }
+        let order = choice("order", of: table) ?? CustomCalls.HistoryCall.Order.oldestFirst
+        let page = number("page", of: table, in: 1...1000).map { Int($0) }
         let items = table.value("items") == nil ? JSONPointer(tokens: []) : pointer("items", of: table)
         var scope = CustomPointerScope(ofFrame: CustomPointerTree(), ofElement: CustomPointerTree())
         var element: CustomElement?

@@ -26,7 +26,7 @@ extension DialectOptionError {
     }
 }
 
-/// Reads a definition and remembers what is wrong instead of stopping at it.
+/// Reads a definition and collects all its faults.
 struct CustomCompiler {
     private(set) var problems: [DialectOptionError] = []
 
@@ -47,7 +47,7 @@ struct CustomCompiler {
         return members
     }
 
-    /// The members of an object whose names must be among `known`.
+    /// The members of an object with names among `known`.
     mutating func members(_ value: JSONValue, _ path: [String], known: [String]) -> JSONTable? {
         guard let members = members(value, path) else { return nil }
         for member in members where !known.contains(member.key) {
@@ -83,9 +83,7 @@ struct CustomCompiler {
     }
 
     /// Seconds as a duration.
-    mutating func seconds(
-        _ value: JSONValue, _ path: [String], in range: ClosedRange<Double>
-    ) -> Duration? {
+    mutating func seconds(_ value: JSONValue, _ path: [String], in range: ClosedRange<Double>) -> Duration? {
         guard let number = number(value, path, in: range) else { return nil }
         return .milliseconds(Int64(number * 1000))
     }
@@ -96,6 +94,32 @@ struct CustomCompiler {
             return nil
         }
         return number
+    }
+
+    // The same of a member; nil where it is absent, too.
+
+    mutating func text(_ name: String, of table: JSONTable) -> String? {
+        table.value(name).flatMap { text($0, table.path(name)) }
+    }
+
+    mutating func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, of table: JSONTable) -> Choice?
+    where Choice.RawValue == String {
+        table.value(name).flatMap { choice($0, table.path(name), of: Choice.self) }
+    }
+
+    mutating func seconds(_ name: String, of table: JSONTable, in range: ClosedRange<Double>) -> Duration? {
+        table.value(name).flatMap { seconds($0, table.path(name), in: range) }
+    }
+
+    mutating func number(_ name: String, of table: JSONTable, in range: ClosedRange<Double>) -> Double? {
+        table.value(name).flatMap { number($0, table.path(name), in: range) }
+    }
+
+    /// The elements of a list with their paths; none where it is absent.
+    mutating func elements(_ name: String, of table: JSONTable) -> [(value: JSONValue, path: [String])] {
+        guard let written = table.value(name) else { return [] }
+        let path = table.path(name)
+        return elements(written, path).enumerated().map { ($0.element, path + ["\($0.offset)"]) }
     }
 
     private static func plain(_ number: Double) -> String { JSONValue.number(number).text }
@@ -128,7 +152,7 @@ struct JSONTable {
 }
 
 extension JSONValue {
-    /// What it is called in complaints.
+    /// The name of its kind in complaints.
     var kindName: String {
         switch self {
         case .null: "null"
@@ -140,7 +164,7 @@ extension JSONValue {
         }
     }
 
-    /// Equal whatever the order of members; strings by code points.
+    /// Equality regardless of the order of members; strings by code points.
     func means(_ other: JSONValue) -> Bool {
         switch (self, other) {
         case (.string(let a), .string(let b)): return a.utf8.elementsEqual(b.utf8)

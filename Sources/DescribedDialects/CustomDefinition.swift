@@ -1,4 +1,3 @@
-import ChatModel
 import Dialects
 public import JSONText
 import WireBytes
@@ -18,13 +17,13 @@ public struct CustomDefinition: Sendable {
     }
 
     enum Edits: String, CaseIterable, Sendable {
-        /// Nobody knows who edits but by what the frame says.
+        /// The editor is known from the frame alone.
         case anybody
-        /// The backend lets nobody but a message's author edit it.
+        /// Only a message's author can edit it.
         case author
     }
 
-    /// A handshake field; `{room}` and `{token}` in it are filled in by whoever opens the socket.
+    /// A handshake field; the session fills in its `{room}` and `{token}`.
     public struct Header: Equatable, Sendable {
         public var name: String
         public var value: String
@@ -51,7 +50,7 @@ public struct CustomDefinition: Sendable {
     var backoff = BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25)
     var replies = CustomReplies()
     var calls: CustomCalls?
-    /// What the template of a message mentions.
+    /// The names in the message template.
     var messageNames: Set<CustomPath.Name> = []
 
     static let keys = [
@@ -86,10 +85,10 @@ public struct CustomDefinition: Sendable {
         rules.rules.filter { $0.kind == .receipt && $0.fields.canSay("sent", .state) }
     }
 
-    /// Whether a receipt can confirm a message: without an id of ours it could not name it.
+    /// Whether a receipt can confirm a message: that needs a client-chosen id.
     var hasSentReceipt: Bool { messageNames.contains(.id) && !sentReceipts.isEmpty }
 
-    /// Whether such a receipt names the message by our id, as `ref`, and tells the backend's.
+    /// Whether such a receipt names the client-chosen id as `ref`, beside the backend's own.
     var hasAck: Bool { hasSentReceipt && sentReceipts.contains { $0.fields.has(.ref) } }
 
     private func checkAck(_ path: [String], _ compiler: inout CustomCompiler) {
@@ -111,7 +110,7 @@ public struct CustomDefinition: Sendable {
         if let written = table.value("dialect"), written.string != "custom" {
             compiler.report(table.path("dialect"), "must be \"custom\" here")
         }
-        if let written = table.value("url"), let text = compiler.text(written, table.path("url")) {
+        if let text = compiler.text("url", of: table) {
             let schemes = ["ws://", "wss://", "ws+unix://"]
             compiler.url(text, table.path("url"), schemes: schemes, places: ["room", "token", "user"])
             url = text
@@ -128,28 +127,21 @@ public struct CustomDefinition: Sendable {
                 headers.append(Header(name: member.key, value: value))
             }
         }
-        if let written = table.value("subprotocols") {
-            for (index, element) in compiler.elements(written, table.path("subprotocols")).enumerated() {
-                let path = table.path("subprotocols") + ["\(index)"]
-                guard let name = compiler.text(element, path) else { continue }
-                if !ASCII.isToken(name) { compiler.report(path, "is not a subprotocol's name") }
-                subprotocols.append(name)
-            }
+        for (element, path) in compiler.elements("subprotocols", of: table) {
+            guard let name = compiler.text(element, path) else { continue }
+            if !ASCII.isToken(name) { compiler.report(path, "is not a subprotocol's name") }
+            subprotocols.append(name)
         }
-        if let written = table.value("frames") {
-            frames = compiler.choice(written, table.path("frames"), of: Frames.self) ?? .text
-        }
+        frames = compiler.choice("frames", of: table) ?? .text
         if let written = table.value("reconnect") { reconnect(written, table.path("reconnect"), &compiler) }
     }
 
     private mutating func reconnect(_ written: JSONValue, _ path: [String], _ compiler: inout CustomCompiler) {
         guard let table = compiler.members(written, path, known: ["first", "factor", "cap", "jitter"]) else { return }
-        let first = table.value("first").flatMap {
-            compiler.seconds($0, table.path("first"), in: 0.1...Self.maxSeconds)
-        }
-        let cap = table.value("cap").flatMap { compiler.seconds($0, table.path("cap"), in: 0.1...Self.maxSeconds) }
-        let factor = table.value("factor").flatMap { compiler.number($0, table.path("factor"), in: 1...100) }
-        let jitter = table.value("jitter").flatMap { compiler.number($0, table.path("jitter"), in: 0...1) }
+        let first = compiler.seconds("first", of: table, in: 0.1...Self.maxSeconds)
+        let cap = compiler.seconds("cap", of: table, in: 0.1...Self.maxSeconds)
+        let factor = compiler.number("factor", of: table, in: 1...100)
+        let jitter = compiler.number("jitter", of: table, in: 0...1)
         backoff = BackoffTraits(
             first: first ?? backoff.first, factor: factor ?? backoff.factor, cap: cap ?? backoff.cap,
             jitter: jitter ?? backoff.jitter, degradedAfter: backoff.degradedAfter)
@@ -159,31 +151,18 @@ public struct CustomDefinition: Sendable {
     // MARK: - The session
 
     private mutating func session(_ table: JSONTable, _ compiler: inout CustomCompiler) {
-        if let written = table.value("identity") {
-            identity = compiler.choice(written, table.path("identity"), of: DialectTraits.Identity.self)
+        identity = compiler.choice("identity", of: table)
+        echo = compiler.choice("echo", of: table) ?? .auto
+        edits = compiler.choice("edits", of: table) ?? .anybody
+        var used: Set<CustomPath.Name> = []
+        let opening = compiler.elements("on_open", of: table).map {
+            compiler.template($0.value, $0.path, CustomCommandKind.subscribe.names, &used)
         }
-        if let written = table.value("echo") {
-            echo = compiler.choice(written, table.path("echo"), of: Echo.self) ?? .auto
-        }
-        if let written = table.value("edits") {
-            edits = compiler.choice(written, table.path("edits"), of: Edits.self) ?? .anybody
-        }
-        if let written = table.value("on_open") {
-            var used: Set<CustomPath.Name> = []
-            var frames: [CustomTemplate] = []
-            let names = CustomCommandKind.subscribe.names
-            for (index, frame) in compiler.elements(written, table.path("on_open")).enumerated() {
-                frames.append(compiler.template(frame, table.path("on_open") + ["\(index)"], names, &used))
-            }
-            if !frames.isEmpty { onOpen = .several(frames) }
-        }
+        if !opening.isEmpty { onOpen = .several(opening) }
         if let written = table.value("ping"),
             let inner = compiler.members(written, table.path("ping"), known: ["every", "frame"])
         {
-            var used: Set<CustomPath.Name> = []
-            if let value = inner.value("every") {
-                pingInterval = compiler.seconds(value, inner.path("every"), in: 1...Self.maxSeconds)
-            }
+            pingInterval = compiler.seconds("every", of: inner, in: 1...Self.maxSeconds)
             if let frame = inner.value("frame") {
                 ping = compiler.frames(frame, inner.path("frame"), CustomCommandKind.ping.names, &used)
             } else {
@@ -194,13 +173,8 @@ public struct CustomDefinition: Sendable {
         if let written = table.value("typing"),
             let inner = compiler.members(written, table.path("typing"), known: ["refresh", "ttl"])
         {
-            if let value = inner.value("refresh") {
-                let seconds = compiler.seconds(value, inner.path("refresh"), in: 0.3...Self.maxSeconds)
-                typingRefresh = seconds ?? typingRefresh
-            }
-            if let value = inner.value("ttl"),
-                let seconds = compiler.number(value, inner.path("ttl"), in: 0.5...Self.maxSeconds)
-            {
+            typingRefresh = compiler.seconds("refresh", of: inner, in: 0.3...Self.maxSeconds) ?? typingRefresh
+            if let seconds = compiler.number("ttl", of: inner, in: 0.5...Self.maxSeconds) {
                 rules.setTypingHolds(milliseconds: Int64(seconds * 1000))
             }
         }
@@ -209,21 +183,18 @@ public struct CustomDefinition: Sendable {
     // MARK: - Frames
 
     private mutating func frames(_ table: JSONTable, _ compiler: inout CustomCompiler) {
-        if let written = table.value("unwrap") {
-            for (index, element) in compiler.elements(written, table.path("unwrap")).enumerated() {
-                let path = table.path("unwrap") + ["\(index)"]
-                guard let inner = compiler.members(element, path, known: ["ptr", "as"]) else { continue }
-                guard let ptr = inner.value("ptr"), let how = inner.value("as") else {
-                    compiler.report(path, "needs \"ptr\" and \"as\"")
-                    continue
-                }
-                let kind = compiler.choice(how, inner.path("as"), of: CustomUnwrap.self)
-                if let text = compiler.text(ptr, inner.path("ptr")),
-                    let pointer = compiler.pointer(text, inner.path("ptr")), let kind
-                {
-                    rules.unwrap(pointer, kind)
-                    replies.pointers.unwrap(pointer, kind)
-                }
+        for (element, path) in compiler.elements("unwrap", of: table) {
+            guard let inner = compiler.members(element, path, known: ["ptr", "as"]) else { continue }
+            guard inner.value("ptr") != nil, inner.value("as") != nil else {
+                compiler.report(path, "needs \"ptr\" and \"as\"")
+                continue
+            }
+            let kind: CustomUnwrap? = compiler.choice("as", of: inner)
+            if let text = compiler.text("ptr", of: inner), let pointer = compiler.pointer(text, inner.path("ptr")),
+                let kind
+            {
+                rules.unwrap(pointer, kind)
+                replies.pointers.unwrap(pointer, kind)
             }
         }
         if let written = table.value("decode") {
@@ -258,7 +229,7 @@ public struct CustomDefinition: Sendable {
 
 // MARK: - Replies
 
-/// Frames that are answered by rule, whatever else they say.
+/// Frames that are answered by rule, besides their events.
 struct CustomReplies: Sendable {
     var pointers = CustomPointerTree()
     var rules: [(match: CustomMatch, frame: CustomFrameTemplate)] = []

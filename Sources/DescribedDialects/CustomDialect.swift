@@ -2,15 +2,12 @@ public import ChatModel
 public import Dialects
 import JSONText
 
-/// Any backend that speaks JSON, described instead of programmed: where things are in its frames, and what ours look like.
+/// Any JSON backend, described instead of programmed: pointers into its frames, and templates for the relay's own.
 ///
 /// All reading of the description happens when it is loaded; a frame is walked once along the pointers that its rules use.
 ///
 /// Source: docs/backends/custom.md.
 public struct CustomDialect: Dialect {
-    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
-    static let maxFrameBytes = 1024 * 1024
-
     public let definition: CustomDefinition
     public let traits: DialectTraits
 
@@ -50,27 +47,25 @@ public struct CustomDialect: Dialect {
             } else {
                 templates["typing.start"] != nil ? .startOnly : .none
             }
-        var opening: DialectTraits.Opening = []
-        if templates["auth"] != nil { opening.insert(.authenticates) }
-        if definition.onOpen != nil || templates["subscribe"] != nil { opening.insert(.subscribes) }
-        let history: DialectTraits.HistorySource =
-            if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
-        let older: DialectTraits.OlderSource =
-            if templates["fetch"]?.names(.before) == true { .socket } else { history == .call ? .call : .none }
         var traits = DialectTraits(
             name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
             echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
-            typingOut: typingOut,
-            readReport: templates["receipt.read"] != nil || templates["receipt"] != nil ? .eachMessage : .none,
-            tellsOfLeaves: rules.contains { $0.kind == .leave }, opening: opening,
-            waitsForReady: definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }, history: history,
-            older: older,
-            maxFrameBytes: maxFrameBytes,
-            liveness: definition.ping != nil || templates["ping"] != nil ? .jsonPing : .protocolPing,
-            answersPings: definition.ping == nil && templates["ping"] == nil || rules.contains { $0.kind == .pong },
-            pingInterval: definition.pingInterval,
-            typingRefresh: definition.typingRefresh, repliesByRule: !definition.replies.rules.isEmpty,
-            backoff: definition.backoff)
+            typingOut: typingOut, backoff: definition.backoff)
+        traits.readReport = templates["receipt.read"] != nil || templates["receipt"] != nil ? .eachMessage : .none
+        traits.tellsOfLeaves = rules.contains { $0.kind == .leave }
+        if templates["auth"] != nil { traits.opening.insert(.authenticates) }
+        if definition.onOpen != nil || templates["subscribe"] != nil { traits.opening.insert(.subscribes) }
+        traits.waitsForReady = definition.rules.readyMatch != nil || rules.contains { $0.kind == .ready }
+        traits.history =
+            if definition.calls?.history != nil { .call } else { templates["fetch"] != nil ? .socket : .none }
+        traits.older =
+            if templates["fetch"]?.names(.before) == true { .socket } else { traits.history == .call ? .call : .none }
+        let hasPing = definition.ping != nil || templates["ping"] != nil
+        traits.liveness = hasPing ? .jsonPing : .protocolPing
+        traits.answersPings = !hasPing || rules.contains { $0.kind == .pong }
+        traits.pingInterval = definition.pingInterval
+        traits.typingRefresh = definition.typingRefresh
+        traits.repliesByRule = !definition.replies.rules.isEmpty
         let rowFields = messages.map(\.fields) + [definition.calls?.history?.element?.fields].compactMap { $0 }
         traits.returnsClientIDs = givesID && rowFields.contains { $0.has(.ref) }
         traits.confirmationIsGuess = definition.echo == .auto
@@ -83,14 +78,12 @@ public struct CustomDialect: Dialect {
 
     // MARK: - Reading
 
-    /// Events that name another room than ours are left out: many backends send every room through one socket.
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    /// Events of other rooms are left out: many backends send every room through one socket.
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
         explain(frame, context: context).decoded
     }
 
-    /// What a frame decodes to, and why.
+    /// The decoded frame, and the rule behind it.
     public struct Explanation: Equatable, Sendable {
         public var decoded: DecodedFrame
         /// The place in `decode` of the rule that matched; nil when none did.
@@ -101,14 +94,14 @@ public struct CustomDialect: Dialect {
 
     public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
         let (decoded, rule) = definition.rules.decode(frame, context)
-        if case .event(let event) = decoded, context.stranger(in: event) == nil {
+        if case .event(let event) = decoded, context.otherRoom(in: event) == nil {
             return Explanation(decoded: decoded, rule: rule)
         }
         guard let events = decoded.events,
-            let stranger = events.lazy.compactMap({ context.stranger(in: $0) }).first
+            let otherRoom = events.lazy.compactMap({ context.otherRoom(in: $0) }).first
         else { return Explanation(decoded: decoded, rule: rule) }
         return Explanation(
-            decoded: .events(events.compactMap { context.ours(of: $0) }), rule: rule, otherRoom: stranger)
+            decoded: .events(events.compactMap { context.withoutOtherRooms($0) }), rule: rule, otherRoom: otherRoom)
     }
 
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
@@ -145,7 +138,7 @@ public struct CustomDialect: Dialect {
     private func frames(
         _ template: CustomFrameTemplate, _ scope: CustomTemplateScope
     ) throws(CustomTemplateFailure) -> [EncodedFrame] {
-        try template.frames(scope, maxBytes: Self.maxFrameBytes, isBinary: definition.frames == .binary)
+        try template.frames(scope, maxBytes: DialectTraits.usualMaxFrameBytes, isBinary: definition.frames == .binary)
     }
 
     /// The template for the kind with its state, else the one for the kind.
@@ -173,51 +166,36 @@ public struct CustomDialect: Dialect {
 }
 
 extension DialectContext {
-    func isOurs(_ name: String?) -> Bool {
-        guard let name, !FrameText.areSameBytes(name, room) else { return true }
+    func isOwnRoom(_ name: String?) -> Bool {
+        guard let name, !TextBytes.areSame(name, room) else { return true }
         let id = ChatID(name)
         return id == ChatID(room) || announcedRoom.map { id == ChatID($0) } ?? false
     }
 
-    /// The room of the event, or of something in it, when it is not ours.
-    fileprivate func stranger(in event: ChatEvent) -> String? {
-        if !isOurs(event.roomName) { return event.roomName }
+    /// The room of the event, or within it, when it is another one.
+    fileprivate func otherRoom(in event: ChatEvent) -> String? {
+        if !isOwnRoom(event.roomName) { return event.roomName }
         guard case .history(let history) = event else { return nil }
-        return history.messages.first { !isOurs($0.room) }?.room
+        return history.messages.first { !isOwnRoom($0.room) }?.room
     }
 
-    /// What is left of the event without other rooms; nil: nothing.
-    fileprivate func ours(of event: ChatEvent) -> ChatEvent? {
-        guard isOurs(event.roomName) else { return nil }
+    /// The event without other rooms; nil: nothing is left.
+    fileprivate func withoutOtherRooms(_ event: ChatEvent) -> ChatEvent? {
+        guard isOwnRoom(event.roomName) else { return nil }
         guard case .history(var history) = event, !history.messages.isEmpty else { return event }
-        history.messages.removeAll { !isOurs($0.room) }
-        // Nothing but other rooms' says nothing of ours.
+        history.messages.removeAll { !isOwnRoom($0.room) }
+        // A history of other rooms alone is no event here.
         return history.messages.isEmpty ? nil : .history(history)
     }
 }
 
 extension ChatEvent {
-    /// The room that the event names. What opens a session may name any.
-    fileprivate var roomName: String? {
-        switch self {
-        case .message(let message): message.room
-        case .edit(let edit): edit.room
-        case .delete(let delete): delete.room
-        case .typing(let typing): typing.room
-        case .receipt(let receipt): receipt.room
-        case .join(let membership), .leave(let membership): membership.room
-        case .presence(let presence): presence.room
-        case .reaction(let reaction): reaction.room
-        case .system(let notice): notice.room
-        case .history(let history): history.room
-        case .ready, .auth, .error, .ping, .pong: nil
-        }
-    }
+    /// The room of the event, or of its history.
+    fileprivate var roomName: String? { if case .history(let history) = self { history.room } else { room } }
 }
 
 extension CustomFields {
-    /// Whether the field can become `word`, as far as the definition tells: by a constant, a map, or from the frame as it
-    /// stands there.
+    /// Whether the field can become `word`, by a constant, a map, or unchanged from the frame.
     func canSay(_ word: String, _ name: CustomFieldName) -> Bool {
         func can(_ field: CustomField) -> Bool {
             switch field {

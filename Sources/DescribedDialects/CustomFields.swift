@@ -30,7 +30,7 @@ enum CustomFieldName: Int, CaseIterable, Sendable {
     ]
     static let countFields: [Self] = [.emoji, .count, .users]
 
-    /// What `as` is when nobody says it.
+    /// The default of `as`.
     fileprivate var usualReading: CustomReading {
         switch self {
         case .id, .room, .ref, .target, .replyTo, .senderID, .byID, .userID, .fileId, .ids: .id
@@ -75,7 +75,7 @@ enum CustomField: Sendable {
     indirect case values(CustomSlot, CustomElement)
 }
 
-/// What is read in each element of an array.
+/// The pointers and fields of each element of an array.
 struct CustomElement: Sendable {
     var pointers: CustomPointerTree
     var fields: CustomFields
@@ -101,7 +101,7 @@ struct CustomValues {
 
     let ofFrame: CustomPointerTree.Slots
     let ofElement: CustomPointerTree.Slots
-    /// What is left of ``maxRepeatedBytes``; nil outside elements.
+    /// The rest of ``maxRepeatedBytes``; nil outside elements.
     private let budget: UnsafeMutablePointer<Int>?
 
     init(frame: CustomPointerTree.Slots) {
@@ -128,9 +128,7 @@ struct CustomValues {
     }
 
     /// Calls `body` for each of `elements` with its values.
-    func forEach(
-        of elements: some Sequence<JSONField>, _ pointers: CustomPointerTree, _ body: (CustomValues) -> Void
-    ) {
+    func forEach(of elements: some Sequence<JSONField>, _ pointers: CustomPointerTree, _ body: (CustomValues) -> Void) {
         var ownBudget = Self.maxRepeatedBytes
         withUnsafeMutablePointer(to: &ownBudget) { own in
             for element in elements {
@@ -213,7 +211,7 @@ private enum CustomSource {
 }
 
 extension CustomFields {
-    /// What `convert` makes of the field's value; nil when nothing is found or nothing can be made.
+    /// The field's value after `convert`; nil when it is absent or cannot be converted.
     private func read<T>(
         _ name: CustomFieldName, _ values: CustomValues, _ convert: (CustomSource, CustomReading) -> T?
     ) -> T? {
@@ -441,8 +439,7 @@ extension CustomCompiler {
         guard let table = members(value, path, known: allowed.map(\.text)) else { return fields }
         for member in table.members {
             guard let name = allowed.first(where: { $0.text == member.key }) else { continue }
-            fields[name] = field(
-                member.value, path + [member.key], name, words: words[name], &scope)
+            fields[name] = field(member.value, path + [member.key], name, words: words[name], &scope)
         }
         return fields
     }

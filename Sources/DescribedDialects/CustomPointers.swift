@@ -1,9 +1,8 @@
 import JSONText
 import WireBytes
 
-// How a custom dialect finds values in a frame. All pointers of a definition are one tree; a frame is walked once along
-// it, and what is found lies in numbered slots. No pointer is read again while frames come, and what nobody points at is
-// passed over.
+// Pointers into frames. All pointers of a definition are one tree; a frame is walked once along it, and the values lie
+// in numbered slots. Pointers are parsed once, and other parts of the frame are skipped.
 
 /// Where a pointer's value lies after the walk.
 struct CustomSlot: Hashable, Sendable {
@@ -60,7 +59,7 @@ struct CustomPointerTree: Sendable {
     private var nodes = [Node()]
     private(set) var slotCount = 0
 
-    /// The slot for what `pointer` leads to.
+    /// The slot of the value at `pointer`.
     mutating func slot(for pointer: JSONPointer) -> Int {
         let path = nodePath(pointer)
         let node = path.last ?? 0
@@ -72,7 +71,7 @@ struct CustomPointerTree: Sendable {
         return slot
     }
 
-    /// The string that `pointer` leads to counts as what is in it.
+    /// Replaces the string at `pointer` by the JSON inside it.
     mutating func unwrap(_ pointer: JSONPointer, _ how: CustomUnwrap) {
         let node = nodePath(pointer).last ?? 0
         nodes[node].unwrap = how
@@ -164,9 +163,7 @@ struct CustomPointerTree: Sendable {
     }
 
     @discardableResult
-    private func visit(
-        _ value: JSONField, _ node: Int, _ slots: Slots, _ scratch: inout CustomScratch
-    ) -> JSONField {
+    private func visit(_ value: JSONField, _ node: Int, _ slots: Slots, _ scratch: inout CustomScratch) -> JSONField {
         var value = value
         if let how = nodes[node].unwrap, let inner = scratch.unwrapped(value, how) { value = inner }
         if let slot = nodes[node].slot { slots[slot] = value }
@@ -213,13 +210,13 @@ struct CustomPointerTree: Sendable {
     }
 }
 
-/// Keeps the bytes of unwrapped strings for as long as a frame is looked at.
+/// Owns the bytes of unwrapped strings while a frame is read.
 struct CustomScratch: ~Copyable {
     private var buffers: [UnsafeMutableRawBufferPointer] = []
 
     deinit { for buffer in buffers { buffer.deallocate() } }
 
-    /// What is inside a string; nil when it is no string or nothing usable is in it.
+    /// The JSON inside a string; nil for other values and unusable strings.
     mutating func unwrapped(_ field: JSONField, _ how: CustomUnwrap) -> JSONField? {
         guard let text = field.string else { return nil }
         let bytes: [UInt8]

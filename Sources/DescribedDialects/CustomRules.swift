@@ -4,11 +4,11 @@ import JSONText
 
 // From a frame to events by a list of rules, of which the first that matches counts.
 
-/// What a rule can make.
+/// The result of a rule.
 enum CustomEventKind: String, CaseIterable, Sendable {
     case message, edit, delete, typing, receipt, join, leave, presence, reaction, system, history, ready, auth, error
     case ping, pong
-    /// Nothing: the frame is understood and means nothing here.
+    /// No event: the frame is known and irrelevant.
     case ignore
 
     var fields: [CustomFieldName] {
@@ -50,7 +50,7 @@ enum CustomEventKind: String, CaseIterable, Sendable {
         }
     }
 
-    /// What `state` and `op` can say.
+    /// The words that `state` and `op` allow.
     var words: [CustomFieldName: [String]] {
         switch self {
         case .typing: [.state: ChatTyping.State.allCases.map(\.rawValue)]
@@ -132,14 +132,14 @@ struct CustomMatch: Sendable {
 struct CustomRule: Sendable {
     var match: CustomMatch
     var kind: CustomEventKind
-    /// The array of which each element makes an event, and what its own pointers are.
+    /// The array with an event for each element, and the element's own pointers.
     var each: (slot: CustomSlot, pointers: CustomPointerTree)?
     /// The elements' messages make one history.
     var makesHistory: Bool
     var fields: CustomFields
 }
 
-/// What is made of one rule and one frame or element.
+/// The result of one rule and one frame or element.
 enum CustomOutcome {
     case event(ChatEvent)
     case dropped(DropReason)
@@ -154,13 +154,11 @@ struct CustomRules: Sendable {
 
     mutating func setTypingHolds(milliseconds: Int64) { typingMilliseconds = milliseconds }
 
-    /// What stands at `pointer` is another document.
+    /// Replaces the string at `pointer` by the document inside it.
     mutating func unwrap(_ pointer: JSONPointer, _ kind: CustomUnwrap) { pointers.unwrap(pointer, kind) }
 
-    /// - Returns: what the frame says, and the place of the rule that said it.
-    func decode(
-        _ frame: UnsafeRawBufferPointer, _ context: DialectContext
-    ) -> (decoded: DecodedFrame, rule: Int?) {
+    /// - Returns: the decoded frame, and the index of the rule that matched.
+    func decode(_ frame: UnsafeRawBufferPointer, _ context: DialectContext) -> (decoded: DecodedFrame, rule: Int?) {
         pointers.withSlots { slots in
             var scratch = CustomScratch()
             let isContainer: Bool
@@ -199,7 +197,7 @@ struct CustomRules: Sendable {
         return (isReady ? .event(ready) : .dropped(.unknownType, typeKey: typeKey(slots)), nil)
     }
 
-    /// The value by which the first rule tells frames apart.
+    /// The value in the first rule's condition.
     private func typeKey(_ slots: CustomPointerTree.Slots) -> String? {
         guard let slot = rules.first(where: { !$0.match.conditions.isEmpty })?.match.conditions.first?.slot,
             let field = slots[slot], field.kind != .object, field.kind != .array, !field.isNull
@@ -214,9 +212,7 @@ struct CustomRules: Sendable {
         case dropped(DropReason)
     }
 
-    private func apply(
-        _ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext
-    ) -> Applied {
+    private func apply(_ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext) -> Applied {
         if rule.kind == .ignore { return .several([]) }
         let values = CustomValues(frame: slots)
         guard let each = rule.each else {
@@ -260,8 +256,7 @@ struct CustomRules: Sendable {
             return .event(.system(ChatSystemNotice(text: text, id: id, room: room, at: at)))
         case .history:
             let messages = fields.messages(values, context)
-            return .event(
-                .history(ChatHistory(messages: messages, room: fields.room(values), ref: fields.ref(values))))
+            return .event(.history(ChatHistory(messages: messages, room: fields.room(values), ref: fields.ref(values))))
         case .ready:
             let name = fields.nonEmpty(.name, values)
             return .event(.ready(ChatReady(room: fields.room(values), name: name, ref: fields.ref(values))))
@@ -296,9 +291,7 @@ struct CustomRules: Sendable {
         return .event(.delete(ChatDelete(ids: ids, room: fields.room(values), sender: fields.sender(values))))
     }
 
-    private func reaction(
-        _ fields: CustomFields, _ values: CustomValues, _ context: DialectContext
-    ) -> CustomOutcome {
+    private func reaction(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
         guard let target = fields.id(.target, values), let emoji = fields.nonEmpty(.emoji, values) else {
             return .dropped(.missingField)
         }
@@ -400,8 +393,7 @@ extension CustomCompiler {
         }
         guard let name = text(written, table.path("event")) else { return nil }
         guard let kind = CustomEventKind(rawValue: name) else {
-            report(
-                table.path("event") + [name], "unknown event", known: CustomEventKind.allCases.map(\.rawValue))
+            report(table.path("event") + [name], "unknown event", known: CustomEventKind.allCases.map(\.rawValue))
             return nil
         }
         var scope = CustomPointerScope(ofFrame: pointers)
@@ -433,14 +425,12 @@ extension CustomCompiler {
             makesHistory: makesHistory, fields: fields)
     }
 
-    /// What a frame must say for the session to be usable.
+    /// The condition for a usable session.
     mutating func readiness(_ value: JSONValue, _ path: [String], _ rules: inout CustomRules) {
         rules.readyMatch = match(value, path, &rules.pointers)
     }
 
-    mutating func match(
-        _ value: JSONValue, _ path: [String], _ pointers: inout CustomPointerTree
-    ) -> CustomMatch {
+    mutating func match(_ value: JSONValue, _ path: [String], _ pointers: inout CustomPointerTree) -> CustomMatch {
         var match = CustomMatch()
         for member in members(value, path) ?? [] {
             let path = path + [member.key]

@@ -2,7 +2,7 @@ import ChatModel
 import Dialects
 import JSONText
 
-// What a custom dialect sends: JSON with places for the values of an event.
+// Frames that a custom dialect sends: JSON with places for the values of an event.
 
 /// A value to send, with places to fill in.
 indirect enum CustomTemplate: Sendable {
@@ -20,7 +20,7 @@ indirect enum CustomTemplate: Sendable {
 
     /// JSON as it is sent.
     case literal(String)
-    /// Keeps the value's type.
+    /// With the value's type.
     case place(CustomPlace)
     case text([Piece])
     case array([CustomTemplate])
@@ -108,7 +108,7 @@ struct CustomPath: Hashable, Sendable {
     var part: Part?
 }
 
-/// Whose values are filled in.
+/// The values for a template.
 struct CustomTemplateScope {
     enum Item {
         case none
@@ -185,6 +185,12 @@ enum CustomValue {
         }
     }
 
+    /// A time as ISO 8601; any other value as it is.
+    func isoText(fraction: Bool) -> CustomValue {
+        guard case .time(let milliseconds) = self else { return self }
+        return .text(ISOTime.text(ChatTimestamp(milliseconds: milliseconds), fraction: fraction))
+    }
+
     func write(to writer: inout JSONWriter) {
         switch self {
         case .none: writer.null()
@@ -235,7 +241,7 @@ extension CustomPath {
         }
     }
 
-    /// What `$each` and `$per` go through.
+    /// The elements of `$each` and `$per`.
     func items(_ scope: CustomTemplateScope) -> [CustomTemplateScope.Item] {
         switch (name, scope.command) {
         case (.ids, .delete(let delete)): delete.ids.map { .text($0.rawValue) }
@@ -289,71 +295,62 @@ extension ChatCommand {
         }
     }
 
-    fileprivate func value(_ name: CustomPath.Name) -> CustomValue {
-        func person(_ person: ChatPerson) -> CustomValue {
-            switch name {
-            case .senderID, .userID, .byID: return CustomValue(person.id)
-            case .senderName, .userName, .byName: return CustomValue(person.name)
-            default:
-                var object = CanonicalObject()
-                object.id("id", person.id)
-                object.text("name", person.name)
-                return .json(object.json)
-            }
+    /// The sender, reader or member that the command names.
+    private var person: ChatPerson? {
+        switch self {
+        case .message(let message): message.sender
+        case .edit(let edit): edit.sender
+        case .delete(let delete): delete.sender
+        case .typing(let typing): typing.sender
+        case .receipt(let receipt): receipt.by
+        case .join(let membership), .leave(let membership): membership.user
+        case .presence(let presence): presence.user
+        case .reaction(let reaction): reaction.sender
+        case .auth, .subscribe, .fetch, .ping, .pong: nil
         }
+    }
+
+    /// The value of a name that ``CustomCommandKind/names`` allows for this command.
+    fileprivate func value(_ name: CustomPath.Name) -> CustomValue {
         switch (self, name) {
-        case (.message(let message), _):
-            switch name {
-            case .id: return CustomValue(message.id)
-            case .text: return .text(message.text)
-            case .at: return CustomValue(message.at)
-            case .sender, .senderID, .senderName: return person(message.sender)
-            case .replyTo: return CustomValue(message.replyTo)
-            case .ref: return CustomValue(message.ref)
-            case .encrypted: return .flag(message.isEncrypted)
-            default: return .none
-            }
-        case (.edit(let edit), .id): return CustomValue(edit.id)
-        case (.edit(let edit), .text): return .text(edit.text)
-        case (.edit(let edit), .at): return CustomValue(edit.at)
-        case (.edit(let edit), .sender), (.edit(let edit), .senderID), (.edit(let edit), .senderName):
-            return person(edit.sender)
-        case (.delete(let delete), .sender), (.delete(let delete), .senderID), (.delete(let delete), .senderName):
-            return person(delete.sender)
-        case (.typing(let typing), .state): return .text(typing.state.rawValue)
-        case (.typing(let typing), .id): return CustomValue(typing.id)
-        case (.typing(let typing), .at): return CustomValue(typing.at)
-        case (.typing(let typing), .ttl): return CustomValue(typing.ttlMilliseconds)
-        case (.typing(let typing), .sender), (.typing(let typing), .senderID), (.typing(let typing), .senderName):
-            return person(typing.sender)
-        case (.receipt(let receipt), .state): return .text(receipt.state.rawValue)
-        case (.receipt(let receipt), .ref): return CustomValue(receipt.ref)
-        case (.receipt(let receipt), .at): return CustomValue(receipt.at)
-        case (.receipt(let receipt), .by), (.receipt(let receipt), .byID), (.receipt(let receipt), .byName):
-            return person(receipt.by)
-        case (.join(let membership), .at), (.leave(let membership), .at): return CustomValue(membership.at)
-        case (.join(let membership), _), (.leave(let membership), _): return person(membership.user)
-        case (.presence(let presence), .state): return .text(presence.state.rawValue)
-        case (.presence(let presence), _): return person(presence.user)
-        case (.reaction(let reaction), .target): return CustomValue(reaction.target)
-        case (.reaction(let reaction), .emoji): return .text(reaction.emoji)
-        case (.reaction(let reaction), .op): return .text(reaction.operation.rawValue)
-        case (.reaction(let reaction), .at): return CustomValue(reaction.at)
-        case (.reaction(let reaction), .sender), (.reaction(let reaction), .senderID),
-            (.reaction(let reaction), .senderName):
-            return person(reaction.sender)
-        case (.auth(.accessToken(let token), _), .accessToken): return .text(token)
-        case (.auth(.refreshToken(let token), _), .refreshToken): return .text(token)
-        case (.auth(.password(let email, _), _), .email): return .text(email)
-        case (.auth(.password(_, let password), _), .password): return .text(password)
-        case (.auth(_, let ref), .ref): return CustomValue(ref)
+        case (_, .senderID), (_, .userID), (_, .byID): CustomValue(person?.id)
+        case (_, .senderName), (_, .userName), (_, .byName): CustomValue(person?.name)
+        case (_, .sender), (_, .user), (_, .by):
+            person.map { .json(.canonical(["id": $0.id, "name": $0.name])) } ?? .none
+        case (.message(let message), .id): CustomValue(message.id)
+        case (.message(let message), .text): .text(message.text)
+        case (.message(let message), .at): CustomValue(message.at)
+        case (.message(let message), .replyTo): CustomValue(message.replyTo)
+        case (.message(let message), .ref): CustomValue(message.ref)
+        case (.message(let message), .encrypted): .flag(message.isEncrypted)
+        case (.edit(let edit), .id): CustomValue(edit.id)
+        case (.edit(let edit), .text): .text(edit.text)
+        case (.edit(let edit), .at): CustomValue(edit.at)
+        case (.typing(let typing), .state): .text(typing.state.rawValue)
+        case (.typing(let typing), .id): CustomValue(typing.id)
+        case (.typing(let typing), .at): CustomValue(typing.at)
+        case (.typing(let typing), .ttl): CustomValue(typing.ttlMilliseconds)
+        case (.receipt(let receipt), .state): .text(receipt.state.rawValue)
+        case (.receipt(let receipt), .ref): CustomValue(receipt.ref)
+        case (.receipt(let receipt), .at): CustomValue(receipt.at)
+        case (.join(let membership), .at), (.leave(let membership), .at): CustomValue(membership.at)
+        case (.presence(let presence), .state): .text(presence.state.rawValue)
+        case (.reaction(let reaction), .target): CustomValue(reaction.target)
+        case (.reaction(let reaction), .emoji): .text(reaction.emoji)
+        case (.reaction(let reaction), .op): .text(reaction.operation.rawValue)
+        case (.reaction(let reaction), .at): CustomValue(reaction.at)
+        case (.auth(.accessToken(let token), _), .accessToken): .text(token)
+        case (.auth(.refreshToken(let token), _), .refreshToken): .text(token)
+        case (.auth(.password(let email, _), _), .email): .text(email)
+        case (.auth(.password(_, let password), _), .password): .text(password)
+        case (.auth(_, let ref), .ref): CustomValue(ref)
         case (.subscribe(_, let limit), .limit), (.fetch(_, _, let limit, _, _), .limit):
-            return CustomValue(limit.map { Int64($0) })
-        case (.fetch(_, let ref, _, _, _), .ref): return CustomValue(ref)
-        case (.fetch(_, _, _, let before, _), .before): return CustomValue(before)
-        case (.fetch(_, _, _, _, let since), .since): return CustomValue(since)
-        case (.ping(let ref), .ref), (.pong(let ref), .ref): return CustomValue(ref)
-        default: return .none
+            CustomValue(limit.map { Int64($0) })
+        case (.fetch(_, let ref, _, _, _), .ref): CustomValue(ref)
+        case (.fetch(_, _, _, let before, _), .before): CustomValue(before)
+        case (.fetch(_, _, _, _, let since), .since): CustomValue(since)
+        case (.ping(let ref), .ref), (.pong(let ref), .ref): CustomValue(ref)
+        default: .none
         }
     }
 }
@@ -381,11 +378,9 @@ extension CustomFilter {
             guard case .time(let milliseconds) = value else { return value }
             return .seconds(milliseconds &- Int64(FrameTime.referenceDateSeconds) * 1000)
         case .iso8601:
-            if case .time(let milliseconds) = value { return .text(CustomTime.text(milliseconds, fraction: false)) }
-            return value
+            return value.isoText(fraction: false)
         case .iso8601Milliseconds:
-            if case .time(let milliseconds) = value { return .text(CustomTime.text(milliseconds, fraction: true)) }
-            return value
+            return value.isoText(fraction: true)
         case .int:
             switch value {
             case .integer, .time: return value
@@ -405,33 +400,6 @@ extension CustomFilter {
             guard let found = map.first(where: { $0.key.utf8.elementsEqual(text.utf8) }) else { return value }
             return CustomValue(json: found.value)
         }
-    }
-}
-
-/// Times as text.
-enum CustomTime {
-    /// ISO 8601 in UTC: `2025-11-21T03:18:56Z`; with three digits more for `fraction`.
-    static func text(_ milliseconds: Int64, fraction: Bool) -> String {
-        let latest = FrameTime.latestMilliseconds
-        let clamped = min(max(milliseconds, 0), latest)
-        let (seconds, rest) = (clamped / 1000, clamped % 1000)
-        let (days, ofDay) = (seconds / 86_400, seconds % 86_400)
-        // Years begin in March here, so that the leap day is a year's last.
-        let shifted = days + 719_468
-        let era = shifted / 146_097
-        let dayOfEra = shifted % 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        func padded(_ number: Int64, _ width: Int) -> String {
-            let text = "\(number)"
-            return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
-        }
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(ofDay / 3600, 2)):"
-            + "\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))\(fraction ? "." + padded(rest, 3) : "")Z"
     }
 }
 

@@ -2,12 +2,12 @@ import ChatModel
 import Dialects
 import JSONText
 
-// From the JSON of a template to what is filled in for each frame.
+// Compiles templates from JSON.
 
 /// The names that a template may use.
 struct CustomTemplateNames {
     var known: [CustomPath.Name]
-    /// What `item` is, inside `$each` and `$per`.
+    /// The list of `item`, inside `$each` and `$per`.
     var item: CustomPath.Name?
 
     static let everywhere: [CustomPath.Name] = [.room, .selfID, .selfName]
@@ -22,11 +22,11 @@ struct CustomTemplateNames {
     }
 }
 
-/// What `encode` can have templates for.
+/// The commands with templates.
 enum CustomCommandKind: String, CaseIterable, Sendable {
     case message, edit, delete, typing, receipt, join, leave, presence, reaction, auth, subscribe, fetch, ping, pong
 
-    /// What may stand behind the kind and a dot.
+    /// Suffixes behind the kind and a dot.
     var words: [String] {
         switch self {
         case .typing: ChatTyping.State.allCases.map(\.rawValue)
@@ -210,7 +210,7 @@ extension CustomCompiler {
         return .text(pieces)
     }
 
-    /// What stands between `{{` and `}}`, apart at the bars; bars and braces inside JSON do not count.
+    /// The parts between `{{` and `}}`, separated by bars; bars and braces inside JSON do not count.
     private static func parts(_ bytes: [UInt8], from start: Int) -> (texts: [String], end: Int?) {
         var texts: [String] = []
         var part: [UInt8] = []

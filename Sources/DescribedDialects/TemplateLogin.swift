@@ -1,3 +1,4 @@
+public import ChatModel
 public import Dialects
 public import JSONText
 
@@ -25,7 +26,7 @@ public struct TemplateLogin: DialectCalls {
     public var accessTokenAt: JSONPointer
     public var refreshTokenAt: JSONPointer
     public var expiresInAt: JSONPointer
-    /// Milliseconds in one unit of what stands at ``expiresInAt``.
+    /// Milliseconds in one unit of the value at ``expiresInAt``.
     public var expiresInUnit: Int64
 
     public init(
@@ -48,8 +49,7 @@ public struct TemplateLogin: DialectCalls {
         switch call {
         case .logIn(let user, let password):
             let values = ["user": user, "password": password]
-            return BackendRequest(
-                .post, loginTarget, body: .json(Self.body(loginBody, values)), isAuthorized: false)
+            return BackendRequest(.post, loginTarget, body: .json(Self.body(loginBody, values)), isAuthorized: false)
         case .refresh(let token):
             guard let refreshTarget else { return nil }
             return BackendRequest(
@@ -78,7 +78,7 @@ public struct TemplateLogin: DialectCalls {
         JSONValue.object(fields.map { JSONValue.Member($0.name, .string(filled($0.text, values))) }).bytes
     }
 
-    /// `text` with each `{name}` that has a value replaced. What was inserted is not looked at again.
+    /// `text` with each `{name}` that has a value replaced. Inserted values are not expanded again.
     static func filled(_ text: String, _ values: [String: String]) -> String {
         var rest = Array(text.utf8)[...]
         var out: [UInt8] = []
@@ -97,8 +97,6 @@ public struct TemplateLogin: DialectCalls {
     }
 }
 
-extension TemplateLogin: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension TemplateLogin: Redacted {
     public var description: String { "a login described by the configuration" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }

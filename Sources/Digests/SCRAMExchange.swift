@@ -1,7 +1,7 @@
 import WireBytes
 
-// The server's side of SCRAM-SHA-256. No channel binding; what the client proves costs the server three hashes, since
-// the expensive part is done by the client.
+// The server's side of SCRAM-SHA-256. No channel binding; checking a proof costs the server three hashes, since the
+// expensive part is the client's.
 //
 //     C: n,,n=user,r=<client nonce>                       SCRAMClientFirst
 //     S: r=<client nonce><server nonce>,s=<salt>,i=4096   SCRAMServerExchange.challenge
@@ -12,32 +12,32 @@ import WireBytes
 
 /// Why a client's message ends the exchange. All are the client's fault, and end this exchange only.
 public enum SCRAMFailure: Error, Equatable, Sendable, CaseIterable {
-    /// Not what the grammar has.
+    /// Not in the form of the grammar.
     case malformed
     /// `p=`: the client wants the connection bound, which was not offered.
     case channelBindingRequired
-    /// `m=`: the client asks for what this server does not know. Source: RFC 5802 §5.1, "reserved-mext".
+    /// `m=`: the client requires an extension that is not supported. Source: RFC 5802 §5.1, "reserved-mext".
     case extensionRequired
-    /// `c=` is not what the first message began with: somebody changed one of them.
+    /// `c=` is not the first message's header: one of them was changed on the way.
     case channelBindingDiffers
-    /// `r=` is not what the challenge said.
+    /// `r=` is not the challenge's nonce.
     case nonceDiffers
     /// The password was another.
     case wrongProof
 }
 
-/// What a client begins with.
+/// The client's first message.
 public struct SCRAMClientFirst: Equatable, Sendable {
     /// Bytes of a name, decoded; as PLAIN has it. Source: RFC 4616 §2.
     public static let maxNameBytes = 255
     /// Bytes of a nonce; clients send 18 to 64.
     public static let maxNonceBytes = 256
 
-    /// Whom to act as; empty: the one who logs in.
+    /// The identity to act as; empty: that of ``name``.
     public let authzid: String
-    /// Who logs in. Not empty.
+    /// The identity whose password it is. Not empty.
     public let name: String
-    /// With the comma at its end; shown again in `c=`.
+    /// With the comma at its end; repeated in `c=`.
     let gs2Header: String
     /// Everything behind the header.
     let bare: String
@@ -48,7 +48,7 @@ public struct SCRAMClientFirst: Equatable, Sendable {
         let parts = try scramParts(bytes)
         guard parts.count >= 4 else { throw .malformed }
         switch parts[0] {
-        // `y`: the client could bind and believes that we cannot, which is so.
+        // `y`: the client supports binding and believes that the server does not, which is so.
         case "n", "y": break
         case let flag where flag.hasPrefix("p="): throw .channelBindingRequired
         default: throw .malformed
@@ -82,7 +82,7 @@ public struct SCRAMClientFirst: Equatable, Sendable {
 
 /// One exchange from its second message on.
 public struct SCRAMServerExchange: Sendable {
-    /// Bytes of chance in a nonce of ours.
+    /// Random bytes in a server nonce.
     public static let nonceByteCount = 18
 
     private let verifier: SCRAMVerifier
@@ -102,12 +102,12 @@ public struct SCRAMServerExchange: Sendable {
         serverFirst = "r=\(nonce),s=\(Base64.encode(verifier.salt)),i=\(verifier.iterations)"
     }
 
-    /// What the client is to hear now, without base64.
+    /// The server's first message, without base64.
     public var challenge: [UInt8] { Array(serverFirst.utf8) }
 
     /// Checks the client's second message.
     ///
-    /// - Returns: what the client is to hear, without base64: it proves that we know its password too.
+    /// - Returns: the server's final message, without base64: it proves that the server knows the password too.
     /// - Throws: ``SCRAMFailure/wrongProof`` only when all else is right.
     public func finish(_ bytes: [UInt8]) throws(SCRAMFailure) -> [UInt8] {
         let parts = try scramParts(bytes)
@@ -131,15 +131,15 @@ public struct SCRAMServerExchange: Sendable {
 }
 
 extension SCRAMVerifier {
-    /// A verifier that no password fits and that looks like any other, the same for a name each time: for names that do not
-    /// exist.
+    /// A verifier that no password fits and that looks like any other, the same for a name each time: for names that do
+    /// not exist.
     ///
-    /// - Parameter key: known to nobody but us, or whoever knows it can tell the names that exist.
+    /// - Parameter key: a secret of the server: with it, names that exist could be distinguished from others.
     public static func imitation(of name: String, key: [UInt8], iterations: Int) -> SCRAMVerifier {
         func bytes(_ purpose: String) -> [UInt8] {
             HMACSHA256.authenticate(Array("\(purpose) \(name)".utf8), key: key)
         }
-        // Nobody can find what hashes to this.
+        // No known input hashes to this.
         return SCRAMVerifier(
             iterations: iterations, salt: Array(bytes("salt").prefix(saltByteCount)), storedKey: bytes("stored"),
             serverKey: bytes("server"))
@@ -154,7 +154,7 @@ private func scramParts(_ bytes: [UInt8]) throws(SCRAMFailure) -> [String] {
     }
 }
 
-/// What stands behind `x=`; nil when that is not how the part begins.
+/// The text behind `x=`; nil for a part that does not begin so.
 private func scramValue(_ name: Character, _ part: String) -> String? {
     part.utf8.starts(with: "\(name)=".utf8) ? String(Substring(part.utf8.dropFirst(2))) : nil
 }
@@ -165,7 +165,7 @@ private func isSCRAMAttribute(_ part: String) -> Bool {
     return bytes.count == 3 && (bytes[0] | 0x20) >= 0x61 && (bytes[0] | 0x20) <= 0x7A && bytes[1] == UInt8(ascii: "=")
 }
 
-/// Names as the headers of SASL's newer mechanisms write them.
+/// Names as in the headers of SASL's newer mechanisms.
 public enum SASLName {
     /// `=2C` is a comma and `=3D` an equals sign; nil for any other `=`, and for no name at all.
     ///

@@ -1,7 +1,7 @@
 @_spi(_Unicode) import Swift
 import WireBytes
 
-/// What a server keeps of a password: enough to check it, by PLAIN or SCRAM-SHA-256, and not enough to know it.
+/// A stored password: enough to check it, by PLAIN or SCRAM-SHA-256, and not enough to know it.
 ///
 /// Written as `$scram-sha-256$ITERATIONS$SALT$STOREDKEY$SERVERKEY`, the last three in base64.
 ///
@@ -9,11 +9,11 @@ import WireBytes
 public struct SCRAMVerifier: Hashable, Sendable, CustomStringConvertible {
     /// Iterations that a text may ask for. Below: the least that RFC 7677 §4 allows. Above: half a minute of one core.
     public static let iterationRange = 4096...20_000_000
-    /// What OWASP's password storage cheat sheet recommends for PBKDF2-HMAC-SHA-256.
+    /// The recommendation of OWASP's password storage cheat sheet for PBKDF2-HMAC-SHA-256.
     public static let defaultIterations = 600_000
     /// Bytes of a fresh salt.
     public static let saltByteCount = 16
-    /// Bytes that a salt may have: RFC 8018 §4.1 asks for eight, nobody uses more than 64.
+    /// Bytes that a salt may have: RFC 8018 §4.1 asks for eight, and more than 64 are unknown.
     static let saltByteRange = 8...64
 
     public static let prefix = "$scram-sha-256$"
@@ -30,7 +30,7 @@ public struct SCRAMVerifier: Hashable, Sendable, CustomStringConvertible {
     /// 32 bytes.
     public let serverKey: [UInt8]
 
-    /// Computes the keys; takes as long as `iterations` say.
+    /// Computes the keys, with all `iterations`.
     public init(password: SecretBytes, salt: [UInt8], iterations: Int) {
         let salted = Self.saltedPassword(password, salt: salt, iterations: iterations)
         self.iterations = max(1, iterations)
@@ -89,8 +89,8 @@ public struct SCRAMVerifier: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether `password` is the one. Blocks for as long as the iterations take: not for the loop.
     ///
-    /// - Parameter costing: iterations that the call takes at least, so that verifiers of different cost cannot be told
-    ///   apart by time.
+    /// - Parameter costing: iterations that the call takes at least, so that verifiers of different cost cannot be
+    ///   distinguished by time.
     public func matches(_ password: SecretBytes, costing: Int = 0) -> Bool {
         var salted = Self.saltedPassword(password, salt: salt, iterations: iterations)
         defer { SecretBytes.wipe(&salted) }

@@ -3,7 +3,7 @@ import CTLS
 /// Bytes that must not stay in memory, nor be shown: they are overwritten when the last owner lets go, and no description
 /// contains them.
 public final class SecretBytes: @unchecked Sendable, Equatable, CustomStringConvertible, CustomReflectable {
-    // Sendable because the memory is written in init and deinit only, when nobody else can see it.
+    // Sendable because the memory is written in init and deinit only, when there is one reference.
     private let storage: UnsafeMutableRawBufferPointer
 
     /// A copy of `bytes`; the caller's own are the caller's to wipe.

@@ -1,4 +1,4 @@
-/// What a client can negotiate.
+/// The capabilities that a client can negotiate.
 ///
 /// To add one: a case, its row in ``IRCCapabilityTable``, and, where it withholds a tag or a command, a row in
 /// ``IRCReductionTable``.
@@ -85,7 +85,7 @@ public struct IRCCapabilitySet: SetAlgebra, Hashable, Sendable {
 
     public var isEmpty: Bool { rawValue == 0 }
 
-    /// The same number for the same capabilities in every version of the program, to be kept: FNV-1a over their names.
+    /// A stable number of the set, the same in every version of the program: FNV-1a over the capabilities' names.
     public var fingerprint: UInt64 {
         let names = IRCCapability.allCases.lazy.filter(contains).compactMap {
             IRCCapabilityTable.row(for: $0).names.first
@@ -124,7 +124,6 @@ public struct IRCCapabilitySet: SetAlgebra, Hashable, Sendable {
     public mutating func formUnion(_ other: Self) { rawValue |= other.rawValue }
     public mutating func formIntersection(_ other: Self) { rawValue &= other.rawValue }
     public mutating func formSymmetricDifference(_ other: Self) { rawValue ^= other.rawValue }
-    public func isSuperset(of other: Self) -> Bool { rawValue & other.rawValue == other.rawValue }
 
     /// The members, in the order of their declaration.
     public var members: [IRCCapability] { IRCCapability.allCases.filter { contains($0) } }
@@ -134,12 +133,12 @@ public struct IRCCapabilitySet: SetAlgebra, Hashable, Sendable {
     public var renderingProfile: IRCCapabilitySet { intersection(IRCCapabilityTable.changingRoomLines) }
 }
 
-/// One capability: its names on the wire and what it does to lines.
+/// One capability: its names on the wire and its effect on lines.
 public struct IRCCapabilityRow: Sendable {
     public let capability: IRCCapability
     /// The canonical name first; the others are advertised and accepted as well.
     public let names: [String]
-    /// Whether it decides if, or how, a line that goes to a whole room is seen.
+    /// Whether it hides or changes a line that goes to a whole room.
     public let changesRoomLines: Bool
     /// Where it is specified.
     public let source: String
@@ -161,7 +160,7 @@ public enum IRCCapabilityTable {
         IRCCapabilityRow(.accountNotify, "account-notify", changesRoomLines: true, source: "IRCv3 account-notify"),
         IRCCapabilityRow(.extendedJoin, "extended-join", changesRoomLines: true, source: "IRCv3 extended-join"),
         IRCCapabilityRow(.batch, "batch", changesRoomLines: true, source: "IRCv3 batch"),
-        // A label belongs to one client's own answer, never to a line that others see.
+        // A label belongs to one client's own answer, never to a line for others.
         IRCCapabilityRow(.labeledResponse, "labeled-response", source: "IRCv3 labeled-response"),
         IRCCapabilityRow(.echoMessage, "echo-message", source: "IRCv3 echo-message"),
         IRCCapabilityRow(.standardReplies, "standard-replies", source: "IRCv3 standard-replies"),
@@ -181,17 +180,17 @@ public enum IRCCapabilityTable {
             .messageRedaction, "draft/message-redaction", changesRoomLines: true, source: "IRCv3 message-redaction"),
         IRCCapabilityRow(.multiline, "draft/multiline", changesRoomLines: true, source: "IRCv3 multiline"),
         IRCCapabilityRow(.accountRegistration, "draft/account-registration", source: "IRCv3 account-registration"),
-        // Said, never requested; what it says depends on the listener.
+        // Advertised, never requested; its value depends on the listener.
         IRCCapabilityRow(.sts, "sts", source: "IRCv3 sts"),
         IRCCapabilityRow(.chatHistory, "draft/chathistory", source: "IRCv3 chathistory"),
         IRCCapabilityRow(.eventPlayback, "draft/event-playback", source: "IRCv3 chathistory"),
         IRCCapabilityRow(.search, "soju.im/search", source: "soju, search"),
 
-        // Asks for lines about people who are in no room of the client's; a room's own lines stay as they are.
+        // Asks for lines about users who share no channel with the client; a room's own lines stay as they are.
         IRCCapabilityRow(.extendedMonitor, "extended-monitor", source: "IRCv3 extended-monitor"),
         IRCCapabilityRow(.preAway, "draft/pre-away", source: "IRCv3 pre-away"),
         IRCCapabilityRow(.extendedISupport, "draft/extended-isupport", source: "IRCv3 extended-isupport"),
-        // METADATA lines go to those who subscribed to a key, one by one.
+        // METADATA lines go to the subscribers of a key, one by one.
         IRCCapabilityRow(.metadata, "draft/metadata-2", source: "IRCv3 metadata"),
         IRCCapabilityRow(
             .relaymsg, "draft/relaymsg", changesRoomLines: true, source: "Ergo, draft/relaymsg"),
@@ -201,7 +200,7 @@ public enum IRCCapabilityTable {
     private static let byCapability: [IRCCapability: IRCCapabilityRow] = Dictionary(
         rows.map { ($0.capability, $0) }, uniquingKeysWith: { first, _ in first })
 
-    /// All names with their capabilities; a name's place in it stands for the name where many are remembered.
+    /// All names with their capabilities; a name is stored as its index in this list.
     private static let named: [(name: String, capability: IRCCapability)] = rows.flatMap { row in
         row.names.map { ($0, row.capability) }
     }
@@ -222,7 +221,7 @@ public enum IRCCapabilityTable {
     struct Name: Equatable, Sendable {
         private let place: UInt8
 
-        /// Nil for what is no name in the table.
+        /// Nil for names that are not in the table.
         init?(_ name: String) {
             guard let place = byName[name].flatMap({ UInt8(exactly: $0) }) else { return nil }
             self.place = place

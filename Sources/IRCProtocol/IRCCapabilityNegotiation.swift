@@ -1,6 +1,6 @@
 import WireBytes
 
-/// One client's side of capability negotiation: what it enabled, and whether registration waits for it.
+/// One client's capability negotiation: the capabilities that it enabled, and whether registration waits for `CAP END`.
 ///
 /// `CAP LS` or `CAP REQ` before registration holds registration until `CAP END`. A REQ is granted whole or not at all.
 /// Lists are cut so that each line fits 510 bytes with `:server CAP nick …` around it.
@@ -10,7 +10,7 @@ public struct IRCCapabilityNegotiation: Sendable {
     /// One `CAP` line to the client; the caller puts `:server CAP <nick or *>` in front.
     public struct Reply: Hashable, Sendable {
         public var subcommand: String
-        /// What follows the subcommand: a list, after `*` when more of it follows. Never empty.
+        /// The parameters after the subcommand: a list, after `*` when more of it follows. Never empty.
         public var params: [String]
 
         public init(subcommand: String, params: [String]) {
@@ -19,7 +19,7 @@ public struct IRCCapabilityNegotiation: Sendable {
         }
     }
 
-    /// What a `CAP` command comes to.
+    /// The result of a `CAP` command.
     public enum Outcome: Hashable, Sendable {
         /// Send these; they may be none.
         case replies([Reply])
@@ -34,9 +34,9 @@ public struct IRCCapabilityNegotiation: Sendable {
     /// Bytes of one reply's list.
     public static let maxListBytes = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
 
-    /// What the client may request.
+    /// The capabilities that the client may request.
     public private(set) var available: IRCCapabilitySet
-    /// What the client has enabled.
+    /// The capabilities that the client has enabled.
     public private(set) var enabled: IRCCapabilitySet = []
     /// Registration waits for `CAP END`.
     public private(set) var isNegotiating = false
@@ -48,16 +48,16 @@ public struct IRCCapabilityNegotiation: Sendable {
     /// The names under which capabilities were enabled, in that order. At most one for each name in the table.
     private var enabledNames: ShortList<IRCCapabilityTable.Name> = []
 
-    /// - Parameter values: what follows `name=` in a list for 302 clients; no spaces.
+    /// - Parameter values: the text after `name=` in a list for 302 clients; no spaces.
     public init(available: IRCCapabilitySet, values: [IRCCapability: String] = [:]) {
         self.available = available
         self.values = values
     }
 
-    /// The client sent `CAP` with these parameters, the subcommand first.
+    /// Executes a `CAP` command with these parameters, the subcommand first.
     ///
-    /// - Parameter listBytes: bytes that a list may have in the one line that a client below version 302 is told it in: as many
-    ///   as ``listBytes(server:nick:)`` says, or fewer.
+    /// - Parameter listBytes: bytes that a list may have in the only line for a client below version 302: at most
+    ///   ``listBytes(server:nick:)``.
     public mutating func commandReceived(
         params: [String], isRegistered: Bool, listBytes: Int = maxListBytes
     ) -> Outcome {
@@ -86,8 +86,8 @@ public struct IRCCapabilityNegotiation: Sendable {
         IRCEncoder.maxContentBytes - ": CAP  LIST :".utf8.count - server.utf8.count - nick.utf8.count
     }
 
-    /// The server now offers `available` instead; what it no longer offers is disabled. What it offers with another value is
-    /// told as new.
+    /// Replaces the offered capabilities by `available`; those no longer offered are disabled. One with a changed value
+    /// is announced as new.
     ///
     /// - Parameter values: as in ``init(available:values:)``; nil: the same as before.
     /// - Returns: NEW and DEL lines, where the client has cap-notify; else none.
@@ -134,7 +134,7 @@ public struct IRCCapabilityNegotiation: Sendable {
         var changes: [(name: IRCCapabilityTable.Name, enables: Bool)] = []
         for word in words {
             let enables = word.utf8.first != UInt8(ascii: "-")
-            // STS is said, never asked for. Source: IRCv3 sts, "Mechanism".
+            // STS is advertised, never requested. Source: IRCv3 sts, "Mechanism".
             guard let name = IRCCapabilityTable.Name(enables ? word : String(word.dropFirst())),
                 available.contains(name.capability), name.capability != .sts,
                 enables || name.capability != .capNotify || version < 302
@@ -163,9 +163,9 @@ public struct IRCCapabilityNegotiation: Sendable {
     private func advertised(_ set: IRCCapabilitySet) -> [String] {
         var set = set
         guard version >= 302 else {
-            // Without its value it says nothing. Source: IRCv3 sts, "Details".
+            // Without its value it has no meaning. Source: IRCv3 sts, "Details".
             set.remove(.sts)
-            // Other names are drafts of the first, younger than the clients that are told in one line.
+            // Other names are drafts of the first, younger than the clients that get one line.
             return set.members.compactMap { IRCCapabilityTable.row(for: $0).names.first }
         }
         return set.members.flatMap { capability in
@@ -177,13 +177,13 @@ public struct IRCCapabilityNegotiation: Sendable {
 
     // MARK: - Lists
 
-    /// The words of parameters: clients write the list as one parameter, or forget its colon.
+    /// The words of parameters: clients write the list as one parameter, or omit its colon.
     private func words(_ params: ArraySlice<String>) -> [String] {
         params.flatMap { $0.utf8.split(separator: Byte.space).map { String(Substring($0)) } }
     }
 
-    /// A list that the client takes for the whole. Only version 302 knows that more lines may follow, by a mark; an older
-    /// client takes a second line for another list, so it gets what fits one line.
+    /// A list for a client that takes it as complete. Only version 302 knows that more lines may follow, by a mark; an
+    /// older client takes a second line for another list, so it gets one line's worth.
     ///
     /// Source: IRCv3 capability-negotiation, "Multiline replies to CAP LS and CAP LIST".
     private func wholeList(_ subcommand: String, _ words: [String], _ listBytes: Int) -> [Reply] {

@@ -1,17 +1,17 @@
 import WireBytes
 
-/// Makes bytes of messages.
+/// Encodes messages as bytes.
 ///
 /// Whatever the strings contain, one call appends exactly one line: NUL is dropped, CR and LF become spaces, and a
-/// parameter that the grammar forbids in its place is altered rather than allowed to shift the others. The content is cut
-/// at 510 bytes, between code points; whoever wants all of a text across splits it first (``IRCTextSplitter``).
+/// parameter that the grammar forbids in its place is altered rather than allowed to shift the others. The content is
+/// cut at 510 bytes, between code points; longer texts must be split first (``IRCTextSplitter``).
 ///
 /// Source: modern.ircdocs.horse, "Message Format"; IRCv3 message-tags, "Size limit".
 public enum IRCEncoder {
     /// Bytes of a line's content, without CR LF.
     public static let maxContentBytes = IRCLimits.standardLineBytes - 2
 
-    /// Tags that are kept before others when not all of them fit, the most important first.
+    /// Tags with precedence when not all of them fit, the most important first.
     public static let importantTags = ["time", "msgid", "label", "batch", "account"]
 
     /// Appends `message` as one line with its CR LF.
@@ -74,8 +74,8 @@ public enum IRCEncoder {
         }
     }
 
-    /// Appends a part that may not be empty, hold a space or begin with a colon: spaces and a leading colon, or what else may not
-    /// lead, become `_`.
+    /// Appends a part that may not be empty, hold a space or begin with a colon: spaces and a leading colon, or another
+    /// byte forbidden in front, become `_`.
     private static func appendWord(
         _ word: String, alsoNotFirst: UInt8 = Byte.colon, fallback: StaticString, limit: Int,
         to writer: inout ByteWriter
@@ -86,7 +86,7 @@ public enum IRCEncoder {
             let isClean =
                 !front.contains { $0 <= Byte.space } && front.first != Byte.colon && front.first != alsoNotFirst
             if isClean { return writer.append(front) }
-            // Dropped bytes make room for later ones, so this counts what was written, not what was read.
+            // Dropped bytes make room for later ones, so this counts the written bytes, not the read ones.
             for byte in bytes where byte != 0 {
                 if room(in: writer.count, limit: limit) == 0 { return }
                 let isForbidden = byte == Byte.space || byte == Byte.cr || byte == Byte.lf
@@ -111,7 +111,7 @@ public enum IRCEncoder {
     /// Bytes worth writing: a code point beyond the limit, so that the cut sees whether one straddles it.
     private static func room(in written: Int, limit: Int) -> Int { max(0, limit &+ 4 &- written) }
 
-    /// Drops what is beyond `limit` pending bytes, and the start of a code point that would be cut.
+    /// Drops the bytes beyond `limit` pending ones, and the start of a code point that would be cut.
     private static func cut(_ writer: inout ByteWriter, to limit: Int) {
         let end = writer.withPendingBytes { bytes in
             var end = limit
@@ -172,7 +172,7 @@ public enum IRCEncoder {
         return count
     }
 
-    /// A tag section being written, and what each kind of tag has used of its allowance.
+    /// A tag section being written, and the use of each kind's allowance.
     private struct TagSection {
         let start: Int
         var serverBytes = 0
@@ -192,7 +192,7 @@ public enum IRCEncoder {
                 appendEscaped(value, limit: before + IRCLimits.maxTagBytes, to: &writer)
             }
             var used = writer.count - before
-            // What parts the two kinds counts for neither.
+            // The separator between the two kinds counts for neither.
             if before > start + 1, (tag.isClientOnly ? clientBytes : serverBytes) == 0 { used -= 1 }
             if tag.isClientOnly {
                 if clientBytes + used <= IRCLimits.maxClientTagBytes { return clientBytes += used }

@@ -32,8 +32,8 @@ public struct IRCISupport: Sendable {
 
     public mutating func add(_ name: String, _ value: Int) { add(name, String(value)) }
 
-    /// The tokens of each 005 line: at most 13, and few enough bytes for 510 with what stands around them. A token that
-    /// is longer than a line by itself has a row of its own, which the encoder cuts.
+    /// The tokens of each 005 line: at most 13, and few enough bytes for 510 with the rest of the line. A token that is
+    /// longer than a line by itself has a row of its own, which the encoder cuts.
     public var rows: [[String]] {
         let budget = IRCEncoder.maxContentBytes - IRCLimits.listOverheadBytes
         var rows: [[String]] = []
@@ -51,28 +51,24 @@ public struct IRCISupport: Sendable {
         return rows
     }
 
-    /// What the server supports, as rows for 005.
+    /// The features of the server, as rows for 005.
     ///
-    /// Lengths are in bytes. A nil or false argument leaves its token out: only what is true is announced.
+    /// Lengths are in bytes. A nil or false argument leaves its token out.
     ///
     /// - Parameters:
     ///   - chanModes: four comma-separated groups: lists, always with a value, with a value when set, flags.
-    ///   - prefix: modes and their prefixes, highest first.
     ///   - targMax: `PRIVMSG:4,NOTICE:4`.
     ///   - elist: the letters of the filters that LIST knows.
     ///   - icon: the URL of an image that stands for the network.
     ///   - fileHost: the URL to which files are uploaded.
     ///   - maxBans: masks in a room's ban list.
     ///   - monitor: nicks that a client may monitor.
-    ///   - safeRate: nobody is delayed or closed for sending much.
+    ///   - safeRate: clients are neither delayed nor closed for sending much.
     public static func standard(
         network: String, casemapping: IRCCasemapping = .ascii,
-        nickLen: Int = IRCNames.standardNickBytes, channelLen: Int = IRCNames.standardChannelBytes,
-        topicLen: Int = 390, awayLen: Int = 200, nameLen: Int = 128, userLen: Int = 32, hostLen: Int = 63,
-        kickLen: Int? = nil, modes: Int = 4, maxTargets: Int = 4, chanLimit: Int? = nil,
-        chanModes: String = ",,,nt", prefix: String = "(ov)@+", statusMsg: String? = nil,
+        nickLen: Int = IRCNames.standardNickBytes, topicLen: Int = 390, awayLen: Int = 200, nameLen: Int = 128,
+        userLen: Int = 32, kickLen: Int? = nil, modes: Int = 4, maxTargets: Int = 4, chanModes: String = ",,,nt",
         targMax: String? = nil, elist: String? = nil,
-        utf8Only: Bool = true, whox: Bool = true,
         bot: String? = nil, icon: String? = nil, maxBans: Int? = nil, monitor: Int? = nil, safeList: Bool = false,
         safeRate: Bool = false, requiresAccount: Bool = false, chatHistory: Int? = nil,
         fileHost: String? = nil
@@ -81,13 +77,12 @@ public struct IRCISupport: Sendable {
         support.add("AWAYLEN", awayLen)
         if let bot { support.add("BOT", bot) }
         support.add("CASEMAPPING", casemapping.rawValue)
-        if let chanLimit { support.add("CHANLIMIT", "#:\(chanLimit)") }
         support.add("CHANMODES", chanModes)
-        support.add("CHANNELLEN", channelLen)
+        support.add("CHANNELLEN", IRCNames.standardChannelBytes)
         support.add("CHANTYPES", "#")
         if let chatHistory { support.add("CHATHISTORY", chatHistory) }
         if let elist { support.add("ELIST", elist) }
-        support.add("HOSTLEN", hostLen)
+        support.add("HOSTLEN", 63)
         if let kickLen { support.add("KICKLEN", kickLen) }
         if let maxBans { support.add("MAXLIST", "b:\(maxBans)") }
         support.add("MAXTARGETS", maxTargets)
@@ -97,15 +92,14 @@ public struct IRCISupport: Sendable {
         support.add("NAMELEN", nameLen)
         support.add("NETWORK", network)
         support.add("NICKLEN", nickLen)
-        support.add("PREFIX", prefix)
+        support.add("PREFIX", "(ov)@+")
         if safeList { support.add("SAFELIST") }
         if safeRate { support.add("SAFERATE") }
-        if let statusMsg { support.add("STATUSMSG", statusMsg) }
         if let targMax { support.add("TARGMAX", targMax) }
         support.add("TOPICLEN", topicLen)
         support.add("USERLEN", userLen)
-        if utf8Only { support.add("UTF8ONLY") }
-        if whox { support.add("WHOX") }
+        support.add("UTF8ONLY")
+        support.add("WHOX")
         // Source: IRCv3 account-registration, "ISUPPORT token".
         if requiresAccount { support.add("draft/ACCOUNTREQUIRED") }
         if let icon { support.add("draft/ICON", icon) }
@@ -122,7 +116,7 @@ public struct IRCISupport: Sendable {
 ///
 /// Source: IRCv3 message-tags, "Client-only tags" and "Size limit"; IRCv3 typing, reply.
 public enum IRCClientTags {
-    /// Receipts: only the server says who got and read what.
+    /// Receipts: only the server reports delivery and reading.
     private static let receipts: Set<String> = ["+draft/read", "+draft/delivered"]
 
     /// A TAGMSG with this one is part of the history, as a reaction is. Source: Ergo, `+draft/persist`.
@@ -137,10 +131,10 @@ public enum IRCClientTags {
     /// Tags that have two names while clients move from the draft to the specification.
     private static let pairs = [("+typing", "+draft/typing"), ("+reply", "+draft/reply")]
 
-    /// What is relayed of the tags that a client sent: those that may be, under every name that receivers know.
+    /// The relayed ones of a client's tags: those that are allowed, under every name that receivers know.
     ///
     /// Typing goes under its ratified name alone; a reply under both, since a client that misses the one it knows shows
-    /// words without what they answer. The second name is left out where it would push out a tag of the client's.
+    /// an answer without its question. The second name is left out where it would push out a tag of the client's.
     public static func relayed(_ tags: [IRCTag]) -> [IRCTag] {
         var relayed = tags.filter { isAllowed($0.name) }
         guard !relayed.isEmpty else { return [] }

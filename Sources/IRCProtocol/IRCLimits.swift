@@ -1,6 +1,6 @@
-/// The sizes that bound an IRC line, and the buffer that waits for its end.
+/// The sizes that bound an IRC line, and the buffer for an unfinished one.
 ///
-/// The memberwise defaults are a server's: what it accepts from a client. ``ofServerLines`` is for the other side.
+/// The memberwise defaults are a server's, for lines from a client.
 public struct IRCLimits: Hashable, Sendable {
     /// Bytes of a line without its tags and with CR LF: 512, or 510 of content.
     ///
@@ -28,10 +28,10 @@ public struct IRCLimits: Hashable, Sendable {
     /// Source: RFC 1459 §2.3.
     public static let maxParams = 15
 
-    /// Bytes kept free in the lines of a list (CAP, 005) for what stands around it.
+    /// Bytes reserved in the lines of a list (CAP, 005) for the rest of the line.
     ///
-    /// `:server 005 nick … :are supported by this server` is the longest: 63 bytes for the server's name (what servers
-    /// commonly allow), 64 for a nick, 36 for the rest, rounded up.
+    /// `:server 005 nick … :are supported by this server` is the longest: 63 bytes for the server's name (a common
+    /// limit of servers), 64 for a nick, 36 for the rest, rounded up.
     public static let listOverheadBytes = 170
 
     /// Bytes of a received line without tags, with its CR LF; the content may be two less.
@@ -39,7 +39,7 @@ public struct IRCLimits: Hashable, Sendable {
     /// Bytes of a received tag section, with `@` and space.
     public var maxReceivedTagBytes: Int { Int(receivedTagBytes) }
 
-    // Every connection has its limits, so they are kept small.
+    // Every connection has its limits, so they are small.
     private let lineBytes: Int32
     private let receivedTagBytes: Int32
 
@@ -50,9 +50,6 @@ public struct IRCLimits: Hashable, Sendable {
         lineBytes = Int32(clamping: max(maxLineBytes, 4))
         receivedTagBytes = Int32(clamping: max(maxReceivedTagBytes, 2))
     }
-
-    /// What a client accepts from a server.
-    public static let ofServerLines = IRCLimits(maxReceivedTagBytes: IRCLimits.maxTagBytes)
 
     /// Bytes that an unfinished line may occupy before it is given up: tags, content and one CR.
     ///

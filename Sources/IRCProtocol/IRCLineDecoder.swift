@@ -2,18 +2,18 @@ import WireBytes
 
 /// Cuts a byte stream into lines.
 ///
-/// Append what was received, then pull lines until there is none. `\r\n` and a bare `\n` both end a line; empty lines are
-/// skipped. A line over its limit is reported once and the rest of it, up to its newline, is dropped as it arrives: while
-/// no newline comes at most ``IRCLimits/maxUnfinishedBytes`` and the last append are held. How the stream was cut into
-/// appends makes no difference to the lines.
+/// Append received bytes, then pull lines until there is none. `\r\n` and a bare `\n` both end a line; empty lines are
+/// skipped. A line over its limit is reported once and the rest of it, up to its newline, is dropped as it arrives:
+/// while no newline comes at most ``IRCLimits/maxUnfinishedBytes`` and the last append are held. How the stream was cut
+/// into appends makes no difference to the lines.
 ///
 /// Source: RFC 1459 §2.3; IRCv3 message-tags, "Size limit".
 public struct IRCLineDecoder: ~Copyable {
-    /// What the front of the stream turned out to be.
+    /// The front of the stream.
     public enum Line {
         /// A line without its terminator; at least one byte. The pointer is valid only during the call.
         case line(UnsafeRawBufferPointer)
-        /// A line whose tags or content exceed the limit; answer 417 and keep the connection.
+        /// A line whose tags or content exceed the limit; answer 417, the connection goes on.
         case tooLong
     }
 
@@ -73,7 +73,7 @@ public struct IRCLineDecoder: ~Copyable {
         return tagBytes <= limits.maxReceivedTagBytes && line.count &- tagBytes <= maxContent
     }
 
-    /// Whether no newline could still make what is held a line within its limits.
+    /// Whether the held bytes exceed the limits wherever the newline comes.
     private var isHopeless: Bool {
         if buffer.count < limits.maxLineBytes { return false }
         if buffer.count > limits.maxUnfinishedBytes { return true }

@@ -22,7 +22,7 @@ public struct IRCMask: Sendable, Equatable {
     /// Equal for masks that the same names fit.
     public var key: String { String(decoding: pattern, as: UTF8.self) }
 
-    /// The same names fit both.
+    /// Masks are equal when the same names fit both.
     public static func == (a: IRCMask, b: IRCMask) -> Bool { a.pattern == b.pattern }
 
     /// Whether the text holds a wildcard: else it is a plain name.
@@ -37,7 +37,7 @@ public struct IRCMask: Sendable, Equatable {
     private func matches(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
         var at = 0
         var place = 0
-        // Where to go on when what followed the last star does not fit.
+        // The place to go on from when the bytes after the last star do not fit.
         var star: (place: Int, at: Int)?
         while at < name.count {
             if place < pattern.count, pattern[place] == UInt8(ascii: "*") {

@@ -19,8 +19,8 @@ public struct IRCTag: Hashable, Sendable {
 
 /// One IRC line, in either direction, as owned values: the richest form, with nothing escaped and no CR LF.
 ///
-/// ``IRCParse`` makes it of received bytes, ``IRCEncoder`` makes bytes of it, and ``reduced(for:nick:)`` takes away what
-/// a client did not negotiate.
+/// ``IRCParse`` decodes it, ``IRCEncoder`` encodes it, and ``reduced(for:nick:)`` removes the parts that a client did
+/// not negotiate.
 ///
 /// Source: modern.ircdocs.horse, "Message Format"; IRCv3 message-tags.
 public struct IRCMessage: Hashable, Sendable {
@@ -65,10 +65,6 @@ public struct IRCMessage: Hashable, Sendable {
         params[last] = text
     }
 
-    /// Removes every tag of that name.
-    public mutating func removeTag(_ name: String) {
-        tags.removeAll { $0.name == name }
-    }
 }
 
 // MARK: - Standard replies
@@ -79,7 +75,7 @@ extension IRCMessage {
     /// - Parameters:
     ///   - command: the verb that is answered, or `*` for none.
     ///   - code: for software: upper case letters, digits and `_`.
-    ///   - context: what the refusal is about, in the order that the code's specification names; no spaces.
+    ///   - context: the subject of the refusal, in the order that the code's specification names; no spaces.
     ///   - text: for people.
     ///
     /// Source: IRCv3 standard-replies.

@@ -54,7 +54,7 @@ public enum IRCNames {
         if Byte.isDigit(first) || "-#&~%+$=".utf8.contains(first) { return false }
         if !utf8 { return nick.utf8.allSatisfy(isRFC2812Nick) }
         if nick.utf8.contains(where: " ,*?.!@:".utf8.contains) { return false }
-        // A combining mark at the front would join whatever the client shows before the nick.
+        // A combining mark at the front would join the text that the client shows before the nick.
         if let scalar = nick.unicodeScalars.first, isMark(scalar) { return false }
         return nick.unicodeScalars.allSatisfy(isVisible)
     }

@@ -39,8 +39,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplLUserMe = 255
     /// 262 RPL_TRACEEND
     case rplTraceEnd = 262
-    /// 263 RPL_TRYAGAIN
-    case rplTryAgain = 263
     /// 265 RPL_LOCALUSERS
     case rplLocalUsers = 265
     /// 266 RPL_GLOBALUSERS
@@ -102,8 +100,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplEndOfWhois = 318
     /// 319 RPL_WHOISCHANNELS
     case rplWhoisChannels = 319
-    /// 320 RPL_WHOISSPECIAL
-    case rplWhoisSpecial = 320
     /// 330 RPL_WHOISACCOUNT
     case rplWhoisAccount = 330
     /// 335 RPL_WHOISBOT
@@ -116,8 +112,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplWhoSpcRpl = 354
     /// 369 RPL_ENDOFWHOWAS
     case rplEndOfWhowas = 369
-    /// 378 RPL_WHOISHOST
-    case rplWhoisHost = 378
     /// 379 RPL_WHOISMODES
     case rplWhoisModes = 379
     /// 730 RPL_MONONLINE
@@ -180,8 +174,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
 
     // MARK: Refusals
 
-    /// 400 ERR_UNKNOWNERROR
-    case errUnknownError = 400
     /// 401 ERR_NOSUCHNICK
     case errNoSuchNick = 401
     /// 402 ERR_NOSUCHSERVER
@@ -220,8 +212,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errErroneusNickname = 432
     /// 433 ERR_NICKNAMEINUSE
     case errNicknameInUse = 433
-    /// 436 ERR_NICKCOLLISION
-    case errNickCollision = 436
     /// 441 ERR_USERNOTINCHANNEL
     case errUserNotInChannel = 441
     /// 442 ERR_NOTONCHANNEL
@@ -240,20 +230,14 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errAlreadyRegistered = 462
     /// 464 ERR_PASSWDMISMATCH
     case errPasswdMismatch = 464
-    /// 465 ERR_YOUREBANNEDCREEP
-    case errYoureBannedCreep = 465
     /// 472 ERR_UNKNOWNMODE
     case errUnknownMode = 472
     /// 473 ERR_INVITEONLYCHAN
     case errInviteOnlyChan = 473
     /// 474 ERR_BANNEDFROMCHAN
     case errBannedFromChan = 474
-    /// 476 ERR_BADCHANMASK
-    case errBadChanMask = 476
     /// 478 ERR_BANLISTFULL
     case errBanListFull = 478
-    /// 479 ERR_BADCHANNAME
-    case errBadChanName = 479
     /// 481 ERR_NOPRIVILEGES
     case errNoPrivileges = 481
     /// 482 ERR_CHANOPRIVSNEEDED
@@ -273,8 +257,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case rplLoggedIn = 900
     /// 901 RPL_LOGGEDOUT
     case rplLoggedOut = 901
-    /// 902 ERR_NICKLOCKED
-    case errNickLocked = 902
     /// 903 RPL_SASLSUCCESS
     case rplSASLSuccess = 903
     /// 904 ERR_SASLFAIL
@@ -283,8 +265,6 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errSASLTooLong = 905
     /// 906 ERR_SASLABORTED
     case errSASLAborted = 906
-    /// 907 ERR_SASLALREADY
-    case errSASLAlready = 907
     /// 908 RPL_SASLMECHS
     case rplSASLMechs = 908
 

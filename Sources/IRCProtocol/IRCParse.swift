@@ -1,4 +1,4 @@
-/// Why a line is not a message. The peer's fault, the line's scope: drop the line and keep the connection.
+/// Why a line is not a message. A fault of the peer in one line: drop the line, the connection goes on.
 public enum IRCLineError: Error, Hashable, Sendable, CaseIterable {
     /// Not UTF-8: answer `FAIL * INVALID_UTF8`.
     case invalidUTF8
@@ -103,7 +103,7 @@ public enum IRCParse {
         }
     }
 
-    /// Refuses NUL, CR, LF and what is not UTF-8. Looks at eight bytes at a time while they are plain.
+    /// Refuses NUL, CR, LF and ill-formed UTF-8. Checks eight bytes at a time while they are plain.
     private static func checkBytes(_ line: UnsafeRawBufferPointer) throws(IRCLineError) {
         var at = 0
         var isASCII = true

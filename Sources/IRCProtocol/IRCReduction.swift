@@ -1,17 +1,17 @@
-// The one exit door: handlers build the richest form of a line, and this table takes away what a client did not
-// negotiate. Nothing else asks about capabilities when a line leaves.
+// The one place that applies capabilities to lines: handlers build the richest form of a line, and this table removes
+// the parts that a client did not negotiate.
 
-/// What each tag and command needs, and what becomes of it without.
+/// The capability that each tag and command needs, and its fallback without.
 public enum IRCReductionTable {
-    /// What happens to a command whose capability is missing.
-    public enum Without: Hashable, Sendable {
-        /// The client gets nothing.
+    /// The fallback of a command whose capability is missing.
+    public enum Fallback: Hashable, Sendable {
+        /// The line is dropped.
         case nothing
         /// Only the first so many parameters stay.
         case firstParams(Int)
-        /// The client gets nothing unless the first parameter is its own nick.
+        /// The line is dropped unless the first parameter is the client's own nick.
         case onlyToItself
-        /// The line becomes a NOTICE to the client, unless ``standardReplies`` say that it understands it.
+        /// The line becomes a NOTICE to the client, unless the client knows standard replies by ``standardReplies``.
         case notice
         /// In a list of names in the last parameter, only the highest prefix of each stays.
         case onePrefixInNames
@@ -24,7 +24,7 @@ public enum IRCReductionTable {
     public struct CommandRow: Sendable {
         public let command: String
         public let needs: IRCCapability
-        public let without: Without
+        public let without: Fallback
     }
 
     public struct TagRow: Sendable {
@@ -42,7 +42,7 @@ public enum IRCReductionTable {
         TagRow(name: "draft/relaymsg", needs: .relaymsg),
     ]
 
-    /// Commands that not everybody understands. A command may have several rows; they apply in order.
+    /// Commands that need a capability. A command may have several rows; they apply in order.
     public static let commands: [CommandRow] = [
         CommandRow(command: "TAGMSG", needs: .messageTags, without: .nothing),
         CommandRow(command: "BATCH", needs: .batch, without: .nothing),
@@ -64,10 +64,10 @@ public enum IRCReductionTable {
         CommandRow(command: "760", needs: .metadata, without: .nothing),
     ]
 
-    /// Commands whose specifications answer with standard replies: whoever sends them knows these, negotiated or not.
+    /// Commands whose specifications define standard replies: their senders know these, negotiated or not.
     static let commandsWithStandardReplies: Set<String> = ["REGISTER", "VERIFY"]
 
-    /// Commands whose own specification defines standard replies: who enabled its capability understands these without
+    /// Commands whose own specification defines standard replies: clients with its capability know these without
     /// `standard-replies`, which is for all others.
     ///
     /// Source: IRCv3 standard-replies, "Capabilities".
@@ -82,7 +82,7 @@ public enum IRCReductionTable {
         "SETNAME": .setname,
     ]
 
-    /// Codes that a token of 005 announces, so to everybody.
+    /// Codes that a token of 005 announces, and which every client therefore gets.
     ///
     /// Source: IRCv3 utf8-only.
     public static let announcedCodes: Set<String> = ["INVALID_UTF8"]
@@ -107,7 +107,7 @@ extension IRCMessage {
     /// The message as a client with these capabilities may see it, or nil when it gets nothing.
     ///
     /// - Parameters:
-    ///   - caps: what the client enabled.
+    ///   - caps: the client's enabled capabilities.
     ///   - nick: the client's own nick; empty before it has one.
     ///
     /// Reducing twice is the same as once.
@@ -132,7 +132,7 @@ extension IRCMessage {
                 guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }
                 message.mapNames { IRCMemberPrefixes.keepingHighest($0) }
             case .nicksInNames:
-                // Rooms of thousands give long lists; who built them without hosts need not have them searched apart.
+                // Rooms of thousands give long lists; those built without hosts need no search.
                 guard let names = message.params.last, names.utf8.contains(UInt8(ascii: "!")) else { break }
                 message.mapNames { name in
                     String(Substring(name.utf8.prefix { $0 != UInt8(ascii: "!") }))

@@ -1,6 +1,6 @@
 import WireBytes
 
-// SASL as IRC carries it: base64 in `AUTHENTICATE` lines of 400 bytes, numerics for the outcome.
+// SASL in IRC: base64 in `AUTHENTICATE` lines of 400 bytes, numerics for the outcome.
 //
 // | state       | AUTHENTICATE …          | → state, outcome                                            |
 // |-------------|-------------------------|-------------------------------------------------------------|
@@ -12,15 +12,15 @@ import WireBytes
 // |             | more lines than it takes | idle, `.endless`                                           |
 // | any         | `*`                     | idle, `.aborted`                                            |
 //
-// A mechanism that wants more than one response says so with `expectMore` when it has sent its challenge: idle → collecting.
+// A mechanism that wants more than one response calls `expectMore` when it has sent its challenge: idle → collecting.
 
-/// A way to log in.
+/// A SASL mechanism.
 public enum SASLMechanism: String, CaseIterable, Sendable {
     /// Source: RFC 4616.
     case plain = "PLAIN"
     /// Source: RFC 7677.
     case scramSHA256 = "SCRAM-SHA-256"
-    /// Who the client is was settled below IRC: by its certificate. Source: RFC 4422, appendix A.
+    /// The client's identity was established below IRC: by its certificate. Source: RFC 4422, appendix A.
     case external = "EXTERNAL"
     /// With a token that the backend made. Source: RFC 7628.
     case oauthBearer = "OAUTHBEARER"
@@ -53,7 +53,7 @@ public struct IRCSASLExchange: Sendable {
         case malformed
         /// Answer 905: a parameter has more than 400 bytes.
         case tooLong
-        /// Answer 904: there is no end to the response.
+        /// Answer 904: the response exceeds its limit.
         case endless
         /// Answer 906.
         case aborted
@@ -68,20 +68,20 @@ public struct IRCSASLExchange: Sendable {
 
     public init() {}
 
-    /// Whether the client began and neither ended nor gave up.
+    /// Whether an exchange is in progress.
     public var isUnderway: Bool {
         if case .collecting = state { return true }
         return false
     }
 
-    /// The client sent `AUTHENTICATE` with this parameter.
+    /// Takes the parameter of an `AUTHENTICATE` command.
     public mutating func received(_ param: String, offered: [SASLMechanism]) -> Outcome {
         if param == "*" {
             state = .idle
             return .aborted
         }
         guard case .collecting(let mechanism, var encoded) = state else {
-            // A chunk without a beginning is a mechanism that nobody knows.
+            // A chunk without a beginning is an unknown mechanism.
             guard param.utf8.count <= Self.chunkBytes else { return .tooLong }
             let name = String(decoding: param.utf8.map { $0 >= 0x61 && $0 <= 0x7A ? $0 & 0xDF : $0 }, as: UTF8.self)
             guard let mechanism = SASLMechanism(rawValue: name), offered.contains(mechanism) else {
@@ -109,7 +109,7 @@ public struct IRCSASLExchange: Sendable {
     /// The mechanism has answered, and the client is to go on with it.
     public mutating func expectMore(_ mechanism: SASLMechanism) { state = .collecting(mechanism, encoded: "") }
 
-    /// The client went on with registration instead. True when that ends something.
+    /// Ends the exchange because the client went on with registration. True when there was one.
     public mutating func abandon() -> Bool {
         defer { state = .idle }
         return isUnderway
@@ -147,9 +147,9 @@ public struct SASLPlainResponse: Equatable, Sendable {
         case partTooLong
     }
 
-    /// Whom to act as; empty: the one who logs in.
+    /// The identity to act as; empty: that of ``authcid``.
     public let authzid: String
-    /// Who logs in.
+    /// The identity whose password it is.
     public let authcid: String
     /// UTF-8 without NUL.
     public let password: [UInt8]

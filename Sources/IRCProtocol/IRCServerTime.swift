@@ -1,6 +1,6 @@
 import WireBytes
 
-/// Instants as IRCv3 writes them: `2026-11-21T03:04:05.678Z`, UTC, always with milliseconds.
+/// Times in the format of IRCv3: `2026-11-21T03:04:05.678Z`, UTC, always with milliseconds.
 ///
 /// Source: IRCv3 server-time.
 public enum IRCServerTime {
@@ -66,22 +66,8 @@ public enum IRCServerTime {
             (1...12).contains(month), day >= 1, day <= daysInMonth(month, year: year),
             hour < 24, minute < 60, second <= 60
         else { return nil }
-        let days = dayNumber(year: year, month: month, day: day)
+        let days = CivilTime.day(year: year, month: month, day: day)
         return days * millisecondsPerDay + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond
-    }
-
-    // MARK: - Calendar
-
-    // The year is taken to begin in March, so that the leap day is its last; 400 years are 146,097 days.
-
-    private static func dayNumber(year: Int64, month: Int64, day: Int64) -> Int64 {
-        // One era later, so that no division meets a negative number.
-        let shifted = (month <= 2 ? year - 1 : year) + 400
-        let era = shifted / 400
-        let yearOfEra = shifted % 400
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return (era - 1) * 146_097 + dayOfEra - 719_468
     }
 
     private static func daysInMonth(_ month: Int64, year: Int64) -> Int64 {

@@ -1,4 +1,4 @@
-/// Cuts texts into what fits IRC lines.
+/// Cuts texts into pieces that fit IRC lines.
 public enum IRCTextSplitter {
     /// Pieces of `text`, in order, each of at most `budget` bytes; joined they are `text` again, byte for byte.
     ///
@@ -7,7 +7,7 @@ public enum IRCTextSplitter {
     /// fits a piece is never cut: half a link is none. Linear in the text, also for a text that is one huge cluster.
     ///
     /// - Parameters:
-    ///   - text: one line; ``lines(_:keepingCTCP:)`` makes such.
+    ///   - text: one line; ``lines(_:maxLines:)`` makes such.
     ///   - budget: bytes; less than 4 counts as 4, since a code point takes up to that.
     /// - Returns: at least one piece; an empty text is one empty piece.
     public static func split(_ text: String, budget: Int) -> [String] {
@@ -81,7 +81,7 @@ public enum IRCTextSplitter {
     /// Chooses the cuts while the clusters go by once.
     private struct Cutter {
         let budget: Int
-        /// Offsets of words that are kept whole.
+        /// Offsets of words that are not cut.
         let addresses: Set<Int>
         /// Offsets at which a new piece begins, ascending.
         var cuts: [Int] = []
@@ -129,22 +129,22 @@ public enum IRCTextSplitter {
     /// `\n`, `\r\n` and `\r` each end a line; an end at the very end of the text does not begin another. Tabs become spaces;
     /// other C0 controls and DEL are dropped, except mIRC's formatting codes. Inner lines may be empty.
     ///
-    /// - Parameters:
-    ///   - keepingCTCP: leaves U+0001, which marks CTCP, in place. Off by default: outside text must not become a CTCP.
-    ///   - maxLines: lines to make at the most; a text of a million newlines need not become a million strings.
+    /// U+0001 is among the dropped controls: outside text must not become a CTCP.
+    ///
+    /// - Parameter maxLines: lines to make at the most; a text of a million newlines need not become a million strings.
     ///
     /// Source: modern.ircdocs.horse/formatting.
-    public static func lines(_ text: String, keepingCTCP: Bool = false, maxLines: Int = .max) -> [String] {
+    public static func lines(_ text: String, maxLines: Int = .max) -> [String] {
         var lines: [String] = []
         forEachLine(text) { bytes in
             guard lines.count < maxLines else { return false }
-            lines.append(clean(bytes, keepingCTCP: keepingCTCP))
+            lines.append(clean(bytes))
             return true
         }
         return lines
     }
 
-    /// How many lines ``lines(_:keepingCTCP:maxLines:)`` makes of `text` when none is left out.
+    /// How many lines ``lines(_:maxLines:)`` makes of `text` when none is left out.
     public static func lineCount(_ text: String) -> Int {
         var count = 0
         forEachLine(text) { _ in
@@ -176,7 +176,7 @@ public enum IRCTextSplitter {
         }
     }
 
-    private static func clean(_ bytes: UnsafeBufferPointer<UInt8>, keepingCTCP: Bool) -> String {
+    private static func clean(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         if !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return String(decoding: bytes, as: UTF8.self) }
         return String(unsafeUninitializedCapacity: bytes.count) { out in
             var count = 0
@@ -184,7 +184,6 @@ public enum IRCTextSplitter {
                 let kept: UInt8
                 switch byte {
                 case Byte.tab: kept = Byte.space
-                case 0x01 where keepingCTCP: kept = byte
                 // Bold, colour, hex colour, reset, monospace, reverse, italics, strike-through, underline.
                 case 0x02, 0x03, 0x04, 0x0F, 0x11, 0x16, 0x1D, 0x1E, 0x1F: kept = byte
                 case ..<0x20, 0x7F: continue

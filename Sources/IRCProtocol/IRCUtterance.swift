@@ -1,10 +1,10 @@
-/// What somebody says, in one line or several.
+/// One message text, in one line or several.
 ///
 /// Clients with `draft/multiline` get several lines as one batch, the others a PRIVMSG for each line that is not blank.
 ///
 /// Source: IRCv3 multiline.
 public struct IRCUtterance: Hashable, Sendable {
-    /// One line of it, short enough for whoever is to see it.
+    /// One line of it, short enough for every receiver.
     public struct Line: Hashable, Sendable {
         public var text: String
         /// It goes on where the line before ended, without a line end between them.
@@ -16,13 +16,13 @@ public struct IRCUtterance: Hashable, Sendable {
         }
     }
 
-    /// Source, command and target, and the tags of the whole: time, msgid, account, what clients added.
+    /// Source, command and target, and the tags of the whole: time, msgid, account, client-only tags.
     public var head: IRCMessage
     /// At least one.
     public var lines: [Line]
     /// The lines are the words of a CTCP ACTION, without its marks.
     public var isAction: Bool
-    /// What stands in front of the words where the client cannot be told by a tag which message they answer.
+    /// A prefix naming the answered message, for clients that get no reply tag.
     public var address: String?
 
     public init(head: IRCMessage, lines: [Line], isAction: Bool = false, address: String? = nil) {
@@ -68,10 +68,10 @@ public struct IRCUtterance: Hashable, Sendable {
         return messages
     }
 
-    /// A message has a hundred lines at most, and tags of 4094 bytes on each would be more than a client's queue holds.
+    /// A message has a hundred lines at most, and tags of 4094 bytes on each would exceed a client's queue.
     private static let maxRepeatedTagBytes = 128
 
-    /// Tags of the lines behind the first: not the msgid, nor what the message answers, which would show with each line.
+    /// Tags of the lines behind the first: not the msgid, nor the reply, which would show with each line.
     private var repeatedTags: [IRCTag] {
         let tags = head.tags.filter { !["msgid", "+reply", "+draft/reply"].contains($0.name) }
         let isShort = IRCEncoder.tagByteCount(tags.filter(\.isClientOnly)) <= Self.maxRepeatedTagBytes

@@ -1,4 +1,4 @@
-/// The fields that a WHO with `%` asks for, and its answer's order.
+/// A WHO with `%`: the requested fields, in the order of the answer.
 ///
 /// Source: IRCv3 WHOX.
 public struct IRCWhoxRequest: Hashable, Sendable {

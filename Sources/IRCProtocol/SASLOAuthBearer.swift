@@ -1,7 +1,7 @@
 import Digests
 import WireBytes
 
-/// The client's message of the mechanism OAUTHBEARER: a token, and whom to act as.
+/// The client's message of the mechanism OAUTHBEARER: a token, and the identity to act as.
 ///
 ///     n,a=ann,^Ahost=irc.example.com^Aport=6697^Aauth=Bearer vF9dft4qmT^A^A
 ///
@@ -9,7 +9,8 @@ import WireBytes
 ///
 /// Source: RFC 7628 §3.1; RFC 5801 §4, "gs2-header".
 public struct SASLOAuthBearerResponse: Sendable {
-    /// Bytes of the whole message. Servers take 8 KiB of one HTTP field as a rule, so a longer token could not be shown on.
+    /// Bytes of the whole message. Servers take 8 KiB of one HTTP field as a rule, so a longer token could not be
+    /// passed on.
     public static let maxBytes = 8 * 1024
     /// Bytes of the name; as PLAIN has it. Source: RFC 4616 §2.
     public static let maxNameBytes = 255
@@ -17,21 +18,21 @@ public struct SASLOAuthBearerResponse: Sendable {
     public enum ParseError: Error, Equatable, Sendable, CaseIterable {
         /// `p=`: the client wants the connection bound, which was not offered.
         case channelBindingRequired
-        /// Not what the grammar has.
+        /// Not in the form of the grammar.
         case malformed
         /// There is no `auth`, or it has another scheme than Bearer, or there are two.
         case noBearerToken
     }
 
-    /// Whom to act as; empty: whoever's token it is.
+    /// The identity to act as; empty: the token's own.
     public let authzid: String
     /// Letters, digits and `-._~+/=`; not empty.
     public let token: String
 
-    /// What a client says that was told why it was refused: a single ^A. Source: RFC 7628 §3.2.3.
+    /// The client's answer to a refusal with a reason: a single ^A. Source: RFC 7628 §3.2.3.
     public static let afterRefusal: [UInt8] = [0x01]
 
-    /// What a client is told whose token is refused, without base64. Source: RFC 7628 §3.2.2; RFC 6750 §3.1.
+    /// The reason for a refused token, without base64. Source: RFC 7628 §3.2.2; RFC 6750 §3.1.
     public static let refusal = Array(#"{"status":"invalid_token"}"#.utf8)
 
     /// - Parameter bytes: the whole message, without base64.
@@ -48,7 +49,7 @@ public struct SASLOAuthBearerResponse: Sendable {
             guard let equals = piece.firstIndex(of: UInt8(ascii: "=")), equals > piece.startIndex,
                 piece[..<equals].allSatisfy(Self.isLetter)
             else { throw .malformed }
-            // Host and port say where the client thinks it is, which decides nothing here.
+            // Host and port are the client's view of the server, which decides nothing here.
             guard piece[..<equals].elementsEqual("auth".utf8) else { continue }
             guard token == nil else { throw .noBearerToken }
             token = try Self.token(inAuth: piece[(equals + 1)...])

@@ -57,22 +57,22 @@ package final class IRCServer {
     let longAnswers: LongAnswers
     let sessionTerms: IRCSession.Terms
     let counts = UserCounts()
-    let whowas = WhowasMemory()
+    let whowas = WhowasHistory()
     /// Backends of which something is or may be kept, those included that are not configured any more.
     let keptBackends: Set<String>
     package let privateMessages = PrivateMessages()
     let addressLimits: AddressLimits
     let lifecycle: Lifecycle
     /// Who may log in.
-    package let accounts: AccountBook
+    package let accounts: AccountTable
     /// What clients show to log in, on its way to a verdict.
-    package let logins: LoginDesk
+    package let logins: LoginMachine
     /// Accounts that are being made.
     let registrations: AccountRegistrations
     /// What people chose for themselves alone.
-    package let choices = PersonalChoices()
+    package let choices = AccountPreferences()
     /// The rooms in which accounts are.
-    package let memberships = Memberships()
+    package let memberships = AccountChannels()
     let offers: CapabilityOffers
     let heldPongs = HeldPongs()
     private(set) var isupport: [[String]] = []
@@ -113,9 +113,9 @@ package final class IRCServer {
             nick: ServiceName.nick, ident: ServiceName.ident, host: IdentityMap.hostname(settings.serverName),
             realname: ServiceName.realname)
         self.cursors = DeliveryCursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
-        self.accounts = AccountBook(
-            settings.accounts, least: settings.registration == .nobody ? nil : settings.passwordIterations)
-        self.logins = LoginDesk(
+        self.accounts = AccountTable(
+            settings.accounts, minIterations: settings.registration == .nobody ? nil : settings.passwordIterations)
+        self.logins = LoginMachine(
             accounts, serverPassword: settings.password, gateways: settings.gateways.map(\.password),
             instanceID: settings.instanceID, tokenBackend: settings.bearerBackend.flatMap { hub.backends[$0] },
             context.upstream)
@@ -132,7 +132,7 @@ package final class IRCServer {
             userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
             maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
             targMax: Self.targetLimits,
-            elist: ListFilter.elist, utf8Only: true, bot: "B", icon: settings.icon,
+            elist: ListFilter.elist, bot: "B", icon: settings.icon,
             maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
             safeRate: settings.limits.messagesPerSecond == nil,
             requiresAccount: settings.requireLogin == .always && settings.password == nil,
@@ -196,7 +196,7 @@ package final class IRCServer {
     // MARK: - What there is
 
     /// Whether people can be somebody here, now or later.
-    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || logins.asksForTokens }
+    var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || logins.acceptsTokens }
 
     /// Whether accounts can be made at all.
     var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }

@@ -5,7 +5,7 @@ extension Confusables {
     ///
     /// Source: Unicode Technical Standard #39, Unicode Security Mechanisms.
     static let version = "17.0.0"
-    /// 3729 characters by what they are taken for, in hexadecimal: `61+62: c3 d0-d5` says that U+00C3 and
+    /// 3729 characters by skeleton, in hexadecimal: in `61+62: c3 d0-d5` U+00C3 and
     /// U+00D0 to U+00D5 look like `ab`.
     static let table = """
         32: b2 1a8 3e9 14bf 1d24 2082 a645 a6ef a75b ff12 1d7d0 1d7da 1d7e4 1d7ee 1d7f8 1fbf2; 32+32: 3252

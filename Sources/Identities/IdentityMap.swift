@@ -3,30 +3,29 @@ import ChatModel
 import Digests
 import WireBytes
 
-// Who is who. One nick space for both sides: IRC users claim nicks, people upstream are given them.
+// Identities. One nick space for both sides: IRC users choose nicks, upstream users are assigned them.
 //
-// Rules kept here: a nick that a reader could mistake for another counts as taken; an IRC user's id upstream follows from the
-// installation and the nick, so that echoes are recognised without state; a nick stays with its upstream id while that person
-// is present and for 30 days after, unless
+// Invariants: a nick that is confusable with another counts as taken; an IRC user's upstream id is derived from installation
+// and nick, so that echoes are recognised without state; a nick stays with its upstream id while the user is present and for
+// 30 days after, unless
 //
-// | who is absent                         | gives the nick up to                                         |
-// |---------------------------------------|--------------------------------------------------------------|
-// | in whatever way                       | an account                                                   |
-// | with an id that nobody vouches for    | a newcomer with the same display name: apps draw new ids     |
-// | by the backend's word, for 15 minutes | whoever comes with a name that asks for it, or looks like it |
+// | the absent user                                  | loses the nick to                                            |
+// |--------------------------------------------------|--------------------------------------------------------------|
+// | in all cases                                     | an account                                                   |
+// | has an unauthenticated id                        | a new id with the same display name: apps generate new ids   |
+// | left, as reported by the backend, 15 minutes ago | a user whose name yields the same or a confusable nick       |
 //
-// Whoever gave it up has another from then on. Those who are known keep what they have, so nothing goes back and forth.
+// The absent user is assigned another nick and never reclaims the old one, so nicks do not alternate.
 
-/// A person as IRC clients see them.
+/// A user of either side, as shown to IRC clients.
 package struct Person {
     package enum Kind: Equatable {
         case local
-        // Boxed: most people are local in a busy installation, and need no room for it.
+        // Boxed: most users of a busy installation are local and do not need the space.
         indirect case remote(RemoteKey)
     }
 
-    /// What makes an upstream person one person: the backend's id, or the name where the wire has no ids.
-    /// Two that differ in a byte are two people.
+    /// The identity of an upstream user: the backend's id, or the name where the dialect has no ids. Compared as bytes.
     package struct RemoteKey: Hashable {
         package var backend: String
         package var id: ChatID?
@@ -51,16 +50,16 @@ package struct Person {
         }
     }
 
-    /// What few people have.
+    /// Attributes that few users set, boxed to keep the table small.
     private indirect enum Rare {
-        case nothing
-        case some(Rarities)
+        case none
+        case some(RareAttributes)
     }
 
-    private struct Rarities: Equatable {
+    private struct RareAttributes: Equatable {
         var roomCount = 0
         var absentSince: MonotonicInstant?
-        var leaveWasTold = false
+        var leaveWasReported = false
         var renamedAt: MonotonicInstant?
         var away: String?
         var account: String?
@@ -68,7 +67,7 @@ package struct Person {
     }
 
     package let kind: Kind
-    private var rare = Rare.nothing
+    private var rare = Rare.none
     /// The clients of an IRC user, oldest first; several where one account has several.
     package fileprivate(set) var clients: ShortList<ClientID> = []
     package private(set) var nick: String
@@ -79,56 +78,56 @@ package struct Person {
     /// `nick!ident@host`.
     package var source: String { nick + "!" + ident + "@" + host }
 
-    /// The away message; nil: here.
+    /// The away message; nil: not away.
     package fileprivate(set) var away: String? {
-        get { rarities.away }
-        set { rarities.away = newValue }
+        get { attributes.away }
+        set { attributes.away = newValue }
     }
 
-    /// Rooms that an upstream person is in. Zero: remembered only.
+    /// The number of rooms of an upstream user. Zero: absent.
     package fileprivate(set) var roomCount: Int {
-        get { rarities.roomCount }
-        set { rarities.roomCount = newValue }
+        get { attributes.roomCount }
+        set { attributes.roomCount = newValue }
     }
 
     package fileprivate(set) var absentSince: MonotonicInstant? {
-        get { rarities.absentSince }
-        set { rarities.absentSince = newValue }
+        get { attributes.absentSince }
+        set { attributes.absentSince = newValue }
     }
 
-    /// The backend itself told that somebody upstream left; else they have only not been seen.
-    package fileprivate(set) var leaveWasTold: Bool {
-        get { rarities.leaveWasTold }
-        set { rarities.leaveWasTold = newValue }
+    /// Whether the backend reported that an upstream user left; otherwise absence is inferred.
+    package fileprivate(set) var leaveWasReported: Bool {
+        get { attributes.leaveWasReported }
+        set { attributes.leaveWasReported = newValue }
     }
 
-    /// When an upstream person's display name changed last.
+    /// The last change of an upstream user's display name.
     package fileprivate(set) var renamedAt: MonotonicInstant? {
-        get { rarities.renamedAt }
-        set { rarities.renamedAt = newValue }
+        get { attributes.renamedAt }
+        set { attributes.renamedAt = newValue }
     }
 
-    /// Bridge accounts, and senders that the backend itself vouches for as `<id>@<backend>`.
+    /// The bridge account, or `<id>@<backend>` of a user authenticated by the backend.
     package fileprivate(set) var account: String? {
-        get { rarities.account }
-        set { rarities.account = newValue }
+        get { attributes.account }
+        set { attributes.account = newValue }
     }
 
-    /// An IRC user said so of themselves.
+    /// Bot mode, set by IRC users themselves.
     package fileprivate(set) var isBot: Bool {
-        get { rarities.isBot }
-        set { rarities.isBot = newValue }
+        get { attributes.isBot }
+        set { attributes.isBot = newValue }
     }
 
-    /// Whether the person is an IRC user.
+    /// Whether this is an IRC user.
     package var isLocal: Bool { kind == .local }
 
-    /// Whether the person is connected, or in a room upstream.
+    /// Whether the user is connected, or in a room upstream.
     package var isPresent: Bool { isLocal || roomCount > 0 }
 
-    private var rarities: Rarities {
-        get { if case .some(let rarities) = rare { rarities } else { Rarities() } }
-        set { rare = newValue == Rarities() ? .nothing : .some(newValue) }
+    private var attributes: RareAttributes {
+        get { if case .some(let attributes) = rare { attributes } else { RareAttributes() } }
+        set { rare = newValue == RareAttributes() ? .none : .some(newValue) }
     }
 
     package init(kind: Kind, nick: String, ident: String, host: String, realname: String, account: String?) {
@@ -143,82 +142,82 @@ package struct Person {
     fileprivate mutating func rename(_ nick: String) { self.nick = nick }
 }
 
-/// Why an IRC user may not have a nick.
+/// Reasons to refuse a nick to an IRC user.
 package enum NickRefusal: Equatable {
     case erroneous
     case inUse
 }
 
+/// The users of both sides and their nicks.
 package final class IdentityMap {
-    /// How long an absent upstream person keeps their nick.
+    /// The time for which an absent upstream user's nick stays assigned.
     package static let retention: Duration = .seconds(30 * 24 * 60 * 60)
-    /// How long a nick rests with somebody upstream who left, before others upstream may have it: nobody who was there a moment
-    /// ago is to be mistaken for who comes next.
-    package static let nickRest: Duration = .seconds(15 * 60)
-    /// Shortest time between two changes of an upstream person's name: each is a line for everybody in their rooms.
+    /// The time before the nick of an upstream user who left may be assigned to another, so that the two are not confused.
+    package static let nickCooldown: Duration = .seconds(15 * 60)
+    /// The minimum interval between nick changes of an upstream user: each is a line to every client in the user's rooms.
     package static let renamePause: Duration = .seconds(5)
-    /// Absent people remembered at most; the longest absent go first. About 300 bytes each.
+    /// Limit of absent users, about 300 bytes each; the longest absent are evicted first.
     package static let maxAbsent = 20_000
-    /// The namespace of our people's ids, shared by every installation; from the session rules of the dialects.
+    /// The UUID namespace of IRC users' upstream ids, the same in every installation.
     package static let puppetNamespace: [UInt8] = [
         0xd5, 0xc0, 0xdb, 0x19, 0xb3, 0x8c, 0x56, 0xeb, 0x97, 0xd3, 0xf6, 0xb7, 0x2e, 0x3f, 0xf9, 0x25,
     ]
 
     private let rules: NickRules
-    private let maker: NickMaker
+    private let generator: NickGenerator
     private let instanceID: String
     private var people = KeyedObjects<ByID>()
     private var nextID: UInt64 = 1
     private var byNick = KeyedObjects<ByNick>()
     private var bySkeleton = KeyedObjects<BySkeleton>()
     private var byRemote: [Person.RemoteKey: PersonID] = [:]
-    /// Display names of people upstream, and how many have each.
+    /// Display names of upstream users, with the number of users of each.
     private var remoteRealnames: [String: Int] = [:]
-    /// Absent people, longest absent first; entries of people who came back are skipped.
+    /// Absent users, longest absent first; stale entries of present users are skipped.
     private var absentQueue: [(person: PersonID, since: MonotonicInstant)] = []
     private var absentHead = 0
     private var absentCount = 0
-    /// Where counting goes on for a base nick, so that a thousand people of one name cost a thousand look-ups.
+    /// The next number for a base nick, so that a thousand users of one name cost a thousand look-ups.
     private var nextNumber: [String: Int] = [:]
     private let reserved: Set<String>
-    /// Names of accounts by what a reader takes them for.
+    /// Account names by skeleton.
     private var accountNames: [String: [String]]
-    /// When people made their accounts, by the name as it is written.
-    private var accountsMadeAt: [String: ChatTimestamp] = [:]
-    /// Who is here as an account, by the account's folded name.
+    /// When accounts were registered, by name as written.
+    private var creationTimes: [String: ChatTimestamp] = [:]
+    /// Present accounts, by folded name.
     private var byAccount: [String: PersonID] = [:]
-    /// Where changes of who has which nick are persisted; nil: they are not.
-    private var keep: ((StoreOperation) -> Void)?
+    /// Persists changes of assigned nicks; nil: no store.
+    private var persist: ((StoreOperation) -> Void)?
     private var presenceChanged: ((Person, _ isHere: Bool) -> Void)?
-    /// What people read on the clock, for the changes that are persisted.
+    /// The wall clock, for persisted changes.
     private var wall: () -> ChatTimestamp = { ChatTimestamp(milliseconds: 0) }
-    /// When a backend was last lost sight of: who had left before may have come back.
-    private var sightLost: [String: MonotonicInstant] = [:]
-    /// People upstream who are nobody in particular.
-    private var passing: Set<PersonID> = []
+    /// The last time from which a backend's users may have returned unobserved.
+    private var presenceInvalidatedAt: [String: MonotonicInstant] = [:]
+    /// Upstream users that are not persisted.
+    private var transient: Set<PersonID> = []
 
     package init(_ settings: IdentitySettings) {
         self.rules = settings.rules
-        self.maker = NickMaker(settings: settings.nicks)
+        self.generator = NickGenerator(settings: settings.nicks)
         self.instanceID = settings.instanceID
         self.accountNames = Dictionary(grouping: settings.accounts) { Confusables.skeleton($0) }
         self.reserved = Set(settings.reserved.map(Confusables.skeleton))
     }
 
-    /// From now on changes of who has which nick go there, dated by that clock.
-    package func persist(by keep: @escaping (StoreOperation) -> Void, wall: @escaping () -> ChatTimestamp) {
-        self.keep = keep
+    /// Sets the writer for changes of assigned nicks, and the clock that dates them.
+    package func persist(by persist: @escaping (StoreOperation) -> Void, wall: @escaping () -> ChatTimestamp) {
+        self.persist = persist
         self.wall = wall
     }
 
-    /// From now on it is told there when somebody came under the nick that they have now, or is gone from it.
+    /// Sets the observer for users that appear under their present nick, or leave it.
     package func reportPresence(to report: @escaping (Person, _ isHere: Bool) -> Void) { presenceChanged = report }
 
-    /// A person in a place of their own, so that the table of them stays small while it grows.
+    /// A user in a separate allocation, so that growing the table stays cheap.
     private final class Record {
         let id: PersonID
         private let rules: NickRules
-        /// The hashes of the nick's two forms, which take time to make.
+        /// Cached hashes of the nick's folded form and skeleton.
         private(set) var nickHash: UInt32 = 0
         private(set) var skeletonHash: UInt32 = 0
         var person: Person
@@ -268,7 +267,7 @@ package final class IdentityMap {
         byNick[rules.fold(nick)].map { ($0.id, $0.person) }
     }
 
-    /// Whether somebody upstream, known here, has this display name to the letter.
+    /// Whether a known upstream user has exactly this display name.
     package func isRemote(realname: String) -> Bool { remoteRealnames[realname] != nil }
 
     private func modify(_ id: PersonID, _ body: (inout Person) -> Void) {
@@ -276,31 +275,31 @@ package final class IdentityMap {
         body(&record.person)
     }
 
-    // MARK: - What is known of an IRC user
+    // MARK: - Attributes of IRC users
 
-    /// One more client of the same person.
+    /// Adds a client to a user.
     package func add(_ client: ClientID, to id: PersonID) { modify(id) { $0.clients.append(client) } }
 
-    /// One client less; the person stays.
-    package func take(_ client: ClientID, from id: PersonID) { modify(id) { $0.clients.removeAll { $0 == client } } }
+    /// Removes a client; the user stays.
+    package func remove(_ client: ClientID, from id: PersonID) { modify(id) { $0.clients.removeAll { $0 == client } } }
 
-    /// - Parameter text: the away message; nil: here again.
+    /// - Parameter text: the away message; nil: no longer away.
     package func setAway(_ id: PersonID, _ text: String?) { modify(id) { $0.away = text } }
 
-    /// - Parameter name: the account as which the person logged in; nil: as none any more.
+    /// - Parameter name: the account; nil: logged out.
     package func setAccount(_ id: PersonID, _ name: String?) {
         guard let record = people[id] else { return }
-        forgetAccount(of: record)
+        unindexAccount(of: record)
         record.person.account = name
         if let name { byAccount[AccountName.fold(name)] = id }
     }
 
-    private func forgetAccount(of record: Record) {
+    private func unindexAccount(of record: Record) {
         guard let name = record.person.account.map(AccountName.fold), byAccount[name] == record.id else { return }
         byAccount[name] = nil
     }
 
-    /// The person as whom an account is here.
+    /// The user logged in to an account.
     ///
     /// - Parameter name: folded.
     package func person(account name: String) -> PersonID? { byAccount[name] }
@@ -309,15 +308,15 @@ package final class IdentityMap {
 
     package func setRealname(_ id: PersonID, _ realname: String) { modify(id) { $0.realname = realname } }
 
-    // MARK: - Ids upstream
+    // MARK: - Upstream ids
 
-    /// The id under which an IRC user without an account speaks on `backend`. Upper case, stable for the nick.
+    /// The upstream id of an IRC user without an account. Upper case, stable for the nick.
     package func puppetID(nick: String, backend: String) -> ChatID {
         let folded = ASCII.lowercased(nick)
         return ChatID(UUIDv5.make(namespace: Self.puppetNamespace, name: "\(instanceID)/\(backend)/n:\(folded)"))
     }
 
-    /// The id under which an IRC user speaks on `backend`: the account's, whatever the nick, where there is one.
+    /// The upstream id of an IRC user: derived from the account if logged in, else from the nick.
     package func puppetID(of person: Person, backend: String) -> ChatID {
         person.account.map { puppetID(account: $0, backend: backend) } ?? puppetID(nick: person.nick, backend: backend)
     }
@@ -328,60 +327,60 @@ package final class IdentityMap {
 
     // MARK: - IRC users
 
-    /// Keeps a name, and what looks like it, for the account of that name.
+    /// Reserves a name, and names confusable with it, for the account of that name.
     package func reserve(account name: String) { accountNames[Confusables.skeleton(name), default: []].append(name) }
 
-    /// Somebody made an account of that name: what was said in it before is another's.
-    package func accountMade(_ name: String, at moment: ChatTimestamp) { accountsMadeAt[name] = moment }
+    /// Records when an account was registered: older messages of that name belong to another user.
+    package func setCreationTime(ofAccount name: String, at moment: ChatTimestamp) { creationTimes[name] = moment }
 
-    /// When an account was made; nil: nobody made it, or none of that name to the letter.
-    package func whenMade(account name: String) -> ChatTimestamp? { accountsMadeAt[name] }
+    /// When an account was registered; nil: not registered, or not with exactly this name.
+    package func creationTime(ofAccount name: String) -> ChatTimestamp? { creationTimes[name] }
 
-    /// Gives back what ``reserve(account:)`` kept.
+    /// Undoes ``reserve(account:)``.
     package func release(account name: String) {
         let skeleton = Confusables.skeleton(name)
         accountNames[skeleton]?.removeAll { $0 == name }
         if accountNames[skeleton]?.isEmpty == true { accountNames[skeleton] = nil }
     }
 
-    /// Whether the nick is kept for somebody who logs in, or held by somebody who did.
+    /// Whether the nick is reserved for an account, or its holder is logged in.
     package func belongsToAccount(nick: String) -> Bool {
         accountNames[Confusables.skeleton(nick)] != nil || person(nick: nick)?.person.account != nil
     }
 
-    /// Whether logging in may get somebody a nick that they are refused now.
+    /// Whether a refused nick may become available by logging in.
     package func mayYieldToAccount(nick: String) -> Bool {
         let holders = holders(of: nick)
         return belongsToAccount(nick: nick)
             || !holders.isEmpty && holders.allSatisfy { $0.person.absentSince != nil }
     }
 
-    /// Those who have the nick, or one that looks like it.
+    /// The users with this nick or a confusable one.
     private func holders(of nick: String) -> [Record] {
         let (same, alike) = (byNick[rules.fold(nick)], bySkeleton[Confusables.skeleton(nick)])
         return (same === alike ? [same] : [same, alike]).compactMap(\.self)
     }
 
-    /// Whether `nick` may be taken by `holder` (nil: by somebody new), who is logged in as `account`.
+    /// The reason to refuse `nick` to `holder` (nil: a new user), who is logged in to `account`.
     package func refusal(nick: String, holder: PersonID?, account: String? = nil) -> NickRefusal? {
         guard rules.isLegal(nick), rules.mayBeTaken(nick) else { return .erroneous }
         let skeleton = Confusables.skeleton(nick)
         if reserved.contains(skeleton) { return .inUse }
         if let owners = accountNames[skeleton], !owners.contains(where: { $0 == account }) { return .inUse }
         for taken in holders(of: nick) where taken.id != holder {
-            // Names upstream cost nothing: those of people who are away must not keep a nick from an account.
+            // Upstream names can be chosen freely: those of absent users must not block an account's nick.
             guard account != nil, taken.person.absentSince != nil else { return .inUse }
         }
         return nil
     }
 
-    /// Somebody takes a nick that was not refused: absent people who have it, or one that looks like it, get another.
-    private func giveUp(_ nick: String) {
+    /// Assigns other nicks to the absent users with this nick or a confusable one.
+    private func displaceHolders(of nick: String) {
         for record in holders(of: nick) where record.person.absentSince != nil {
-            forgetNames(of: record)
+            unindexNames(of: record)
             record.person.rename(numbered(record.person.nick) { isFree($0) && !areAlike($0, nick) })
-            claimNames(record)
-            keepIdentity(record.id)
+            indexNames(record)
+            persistIdentity(record.id)
         }
     }
 
@@ -389,21 +388,21 @@ package final class IdentityMap {
         rules.fold(a) == rules.fold(b) || Confusables.skeleton(a) == Confusables.skeleton(b)
     }
 
-    /// Enters an IRC user whose nick was not refused.
+    /// Adds an IRC user whose nick was not refused.
     package func addLocal(
         client: ClientID, nick: String, ident: String, host: String, realname: String, account: String? = nil
     ) -> PersonID {
         var person = Person(
             kind: .local, nick: nick, ident: ident, host: host, realname: realname, account: account)
         person.clients = [client]
-        giveUp(nick)
+        displaceHolders(of: nick)
         let id = insert(person)
         if let account { byAccount[AccountName.fold(account)] = id }
         presenceChanged?(person, true)
         return id
     }
 
-    /// Enters somebody who is the program itself: always here, and nobody's client.
+    /// Adds the bridge's own service user, which is always present and has no client.
     package func addService(nick: String, ident: String, host: String, realname: String) -> PersonID {
         var person = Person(kind: .local, nick: nick, ident: ident, host: host, realname: realname, account: nil)
         person.isBot = true
@@ -413,10 +412,10 @@ package final class IdentityMap {
     package func rename(_ id: PersonID, to nick: String) {
         guard let record = people[id] else { return }
         let old = record.person
-        forgetNames(of: record)
-        giveUp(nick)
+        unindexNames(of: record)
+        displaceHolders(of: nick)
         record.person.rename(nick)
-        claimNames(record)
+        indexNames(record)
         nickChanged(from: old, record.person)
     }
 
@@ -428,14 +427,14 @@ package final class IdentityMap {
 
     package func remove(_ id: PersonID) {
         guard let record = people.remove(id) else { return }
-        forgetNames(of: record)
-        forgetAccount(of: record)
+        unindexNames(of: record)
+        unindexAccount(of: record)
         if record.person.isPresent { presenceChanged?(record.person, false) }
         if case .remote(let key) = record.person.kind {
             byRemote[key] = nil
             count(record.person.realname, -1)
             if record.person.absentSince != nil { absentCount -= 1 }
-            if passing.remove(id) == nil { keep?(.forgetIdentity(backend: key.backend, key.person)) }
+            if transient.remove(id) == nil { persist?(.removeIdentity(backend: key.backend, key.person)) }
         }
     }
 
@@ -444,7 +443,7 @@ package final class IdentityMap {
         nextID += 1
         let record = Record(id, person, rules)
         people.insert(record)
-        claimNames(record)
+        indexNames(record)
         if case .remote = person.kind { count(person.realname, 1) }
         return id
     }
@@ -454,26 +453,26 @@ package final class IdentityMap {
         remoteRealnames[realname] = sum > 0 ? sum : nil
     }
 
-    private func claimNames(_ record: Record) {
+    private func indexNames(_ record: Record) {
         record.rehash()
         byNick.insert(record)
         bySkeleton.insert(record)
     }
 
-    /// Must come before the nick changes: the tables find the record by it.
-    private func forgetNames(of record: Record) {
+    /// Must precede a change of the nick: the tables find the record by it.
+    private func unindexNames(of record: Record) {
         let folded = record.foldedNick
         if byNick[folded] === record { byNick.remove(folded) }
         let skeleton = record.skeleton
         if bySkeleton[skeleton] === record { bySkeleton.remove(skeleton) }
     }
 
-    // MARK: - People upstream
+    // MARK: - Upstream users
 
-    /// What the bridge must tell IRC after looking an upstream person up.
+    /// The outcome of looking up an upstream user, with the changes to show.
     package struct Resolution: Equatable {
         package var id: PersonID
-        /// The source and nick before and after, when the nick changed.
+        /// The source before and the nick after a nick change.
         package var renamed: (from: String, to: String)?
         /// The display name changed.
         package var realnameChanged: Bool
@@ -491,15 +490,15 @@ package final class IdentityMap {
 
     package func known(_ key: Person.RemoteKey) -> PersonID? { byRemote[key] }
 
-    /// Somebody upstream as they are shown, or would be if they came now and no other had the nick.
-    package func prospect(
+    /// The nick, source and account of an upstream user; of an unknown one as they would be if no other user had the nick.
+    package func preview(
         _ sender: ChatPerson, backend: String, authenticated: Bool
     ) -> (nick: String, source: String, account: String?) {
         if let known = known(Self.remoteKey(sender, backend: backend)).flatMap({ people[$0]?.person }) {
             return (known.nick, known.source, known.account)
         }
         let name = sender.name.flatMap { $0.isEmpty ? nil : $0 }
-        let nick = maker.nick(
+        let nick = generator.nick(
             name: name ?? sender.id?.rawValue, id: sender.id?.canonical ?? sender.name ?? "unknown")
         return (
             nick, nick + "!" + Self.remoteIdent + "@" + Self.hostname(backend),
@@ -509,24 +508,24 @@ package final class IdentityMap {
 
     package static let remoteIdent = "chat"
 
-    /// Finds or makes the person behind a frame's sender.
+    /// Finds or adds the user of a frame's sender.
     ///
-    /// - Parameter isPassing: nobody in particular; not remembered over the end of the process.
+    /// - Parameter isTransient: not persisted.
     package func resolve(
-        _ sender: ChatPerson, backend: String, authenticated: Bool, isPassing: Bool = false, now: MonotonicInstant
+        _ sender: ChatPerson, backend: String, authenticated: Bool, isTransient: Bool = false, now: MonotonicInstant
     ) -> Resolution {
         let key = Self.remoteKey(sender, backend: backend)
         let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
         let idText = sender.id?.canonical ?? sender.name ?? "unknown"
         if let id = byRemote[key], let record = people[id] {
-            // Whoever was remembered from before the start.
+            // Restored users have no account.
             if authenticated, record.person.account == nil {
                 record.person.account = Self.accountName(of: sender, backend: backend)
             }
             let person = record.person
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
-            // A name that comes too soon is told with what its owner says later.
+            // A change that comes too soon is shown with a later message.
             let isTooSoon = person.renamedAt.map { now - $0 < Self.renamePause } ?? false
             guard realname != person.realname, !isTooSoon else {
                 return Resolution(id: id, renamed: nil, realnameChanged: false)
@@ -537,27 +536,27 @@ package final class IdentityMap {
                 $0.realname = realname
                 $0.renamedAt = now
             }
-            defer { keepIdentity(id) }
-            let base = maker.nick(name: displayName, id: idText)
-            let oldBase = maker.nick(name: person.realname, id: idText)
-            // Who has a number keeps it while the name makes the same nick, but for its case.
-            let keepsNick =
+            defer { persistIdentity(id) }
+            let base = generator.nick(name: displayName, id: idText)
+            let oldBase = generator.nick(name: person.realname, id: idText)
+            // A number is retained while the name yields the same nick, apart from case.
+            let retainsNick =
                 base == oldBase
                 || person.nick != oldBase && Confusables.skeleton(base) == Confusables.skeleton(oldBase)
-            guard !keepsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
+            guard !retainsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
             let oldSource = person.source
-            forgetNames(of: record)
+            unindexNames(of: record)
             let nick = freeNick(
                 base, of: sender, displayName: realname, backend: backend, authenticated: authenticated, now: now)
             record.person.rename(nick)
-            claimNames(record)
+            indexNames(record)
             nickChanged(from: person, record.person)
             return Resolution(
                 id: id, renamed: nick == person.nick ? nil : (oldSource, nick), realnameChanged: true)
         }
         pruneAbsent(now: now)
-        // Without a name the id is shown, as far as a nick can show it.
-        let base = maker.nick(name: displayName ?? sender.id?.rawValue, id: idText)
+        // Without a name the nick is derived from the id.
+        let base = generator.nick(name: displayName ?? sender.id?.rawValue, id: idText)
         let realname = Self.realname(displayName ?? idText)
         let nick = freeNick(
             base, of: sender, displayName: realname, backend: backend, authenticated: authenticated, now: now)
@@ -570,71 +569,70 @@ package final class IdentityMap {
         byRemote[key] = id
         absentCount += 1
         absentQueue.append((id, now))
-        if isPassing { passing.insert(id) } else { keepIdentity(id) }
+        if isTransient { transient.insert(id) } else { persistIdentity(id) }
         return Resolution(id: id, renamed: nil, realnameChanged: false)
     }
 
-    /// The person entered one more room.
+    /// Records that a user entered a room.
     package func entered(_ id: PersonID) {
-        var hasCome: Person?
+        var appeared: Person?
         modify(id) {
             $0.roomCount += 1
-            if $0.roomCount == 1 { hasCome = $0 }
+            if $0.roomCount == 1 { appeared = $0 }
             if $0.absentSince != nil { absentCount -= 1 }
             $0.absentSince = nil
-            $0.leaveWasTold = false
+            $0.leaveWasReported = false
         }
-        if let hasCome { presenceChanged?(hasCome, true) }
+        if let appeared { presenceChanged?(appeared, true) }
     }
 
-    /// The person left one room; out of the last one they are remembered for a while.
+    /// Records that a user left a room; after the last one the user is absent.
     ///
-    /// - Parameter isTold: the backend said so.
-    package func left(_ id: PersonID, isTold: Bool = false, now: MonotonicInstant) {
+    /// - Parameter isReported: by the backend, not inferred.
+    package func left(_ id: PersonID, isReported: Bool = false, now: MonotonicInstant) {
         var isGone = false
         modify(id) {
             $0.roomCount = max(0, $0.roomCount - 1)
             guard $0.roomCount == 0, $0.absentSince == nil else { return }
             $0.absentSince = now
-            $0.leaveWasTold = isTold
+            $0.leaveWasReported = isReported
             absentCount += 1
             absentQueue.append((id, now))
             isGone = true
         }
-        if isGone { keepIdentity(id) }
+        if isGone { persistIdentity(id) }
         if isGone, let person = self[id] { presenceChanged?(person, false) }
-        // Somebody who comes and goes all day leaves an entry each time, behind others that may stay for 30 days.
+        // Each absence adds an entry behind others that may last 30 days; frequent changes must not grow the queue.
         if absentQueue.count - absentHead > 2 * absentCount + 1024 {
             absentQueue = absentQueue[absentHead...].filter { people[$0.person]?.person.absentSince == $0.since }
             absentHead = 0
         }
     }
 
-    /// From now on people may come back on this backend, and nobody here hears of it.
-    package func lostSight(of backend: String, now: MonotonicInstant) { sightLost[backend] = now }
+    /// Records that users of this backend may return unobserved from now on.
+    package func invalidatePresence(on backend: String, now: MonotonicInstant) { presenceInvalidatedAt[backend] = now }
 
-    /// Whether somebody upstream certainly left, and has been gone for so long that others may have the nick.
+    /// Whether an upstream user certainly left, and so long ago that the nick may be assigned to another.
     private func isLongGone(_ person: Person, now: MonotonicInstant) -> Bool {
-        guard case .remote(let key) = person.kind, person.leaveWasTold, let since = person.absentSince else {
+        guard case .remote(let key) = person.kind, person.leaveWasReported, let since = person.absentSince else {
             return false
         }
-        return now - since >= Self.nickRest && sightLost[key.backend].map { $0 < since } ?? true
+        return now - since >= Self.nickCooldown && presenceInvalidatedAt[key.backend].map { $0 < since } ?? true
     }
 
-    /// Entries that wait to be forgotten, stale ones included.
+    /// The number of queued absences, stale ones included.
     package var absenceEntryCount: Int { absentQueue.count - absentHead }
 
     private func freeNick(
         _ base: String, of sender: ChatPerson, displayName: String, backend: String, authenticated: Bool,
         now: MonotonicInstant
     ) -> String {
-        // A message under an IRC user's id that is not known to be theirs, after a crash that lost more than the messages: its
-        // author will want the nick, and could not have it for as long as this one is remembered. Where one account speaks for
-        // all, it has its id from the bridge's name.
+        // A message under an IRC user's upstream id may be unrecognised after a crash with data loss. Its author would then be
+        // refused the nick while this entry lasts. The shared account of a backend has an id derived from the bridge's name.
         if base == "chatbridge" || sender.id != puppetID(nick: base, backend: backend) {
             if isFree(base) { return base }
-            // Apps draw a new id at every start: the same name while its holder is away is the same person come back. Where the
-            // backend vouches for its ids it is not.
+            // Apps generate a new id at every start: without authentication, the same name with an absent holder counts as the
+            // same user.
             if !authenticated, let (holder, person) = person(nick: base), case .remote(let key) = person.kind,
                 key.backend == backend, person.absentSince != nil, TextBytes.areSame(person.realname, displayName)
             {
@@ -642,7 +640,7 @@ package final class IdentityMap {
                 if isFree(base) { return base }
             }
             if !isReserved(base), holders(of: base).allSatisfy({ isLongGone($0.person, now: now) }) {
-                giveUp(base)
+                displaceHolders(of: base)
                 if isFree(base) { return base }
             }
         }
@@ -650,7 +648,7 @@ package final class IdentityMap {
         if nextNumber.count > 50_000 { nextNumber.removeAll() }
         var number = nextNumber[folded] ?? 2
         while true {
-            let candidate = maker.numbered(base, number)
+            let candidate = generator.numbered(base, number)
             number += 1
             if isFree(candidate) {
                 nextNumber[folded] = number
@@ -659,11 +657,11 @@ package final class IdentityMap {
         }
     }
 
-    /// The first of `base2`, `base3` and so on that will do. They are as many as it takes.
+    /// The first free nick of `base2`, `base3` and so on.
     package func numbered(_ base: String, where isFree: (String) -> Bool) -> String {
         var number = 2
         while true {
-            let candidate = maker.numbered(base, number)
+            let candidate = generator.numbered(base, number)
             if isFree(candidate) { return candidate }
             number += 1
         }
@@ -671,7 +669,7 @@ package final class IdentityMap {
 
     private func isFree(_ nick: String) -> Bool { holders(of: nick).isEmpty && !isReserved(nick) }
 
-    /// It is kept for the program, or for an account.
+    /// Whether the nick is reserved for the bridge or for an account.
     private func isReserved(_ nick: String) -> Bool {
         let skeleton = Confusables.skeleton(nick)
         return reserved.contains(skeleton) || accountNames[skeleton] != nil
@@ -691,15 +689,15 @@ package final class IdentityMap {
         }
     }
 
-    // MARK: - Over the end of the process
+    // MARK: - Persistence
 
-    private func keepIdentity(_ id: PersonID) {
-        guard let keep, let change = kept(id) else { return }
-        keep(change)
+    private func persistIdentity(_ id: PersonID) {
+        guard let persist, let change = storeChange(of: id) else { return }
+        persist(change)
     }
 
-    private func kept(_ id: PersonID) -> StoreOperation? {
-        guard !passing.contains(id), let person = people[id]?.person, case .remote(let key) = person.kind else {
+    private func storeChange(of id: PersonID) -> StoreOperation? {
+        guard !transient.contains(id), let person = people[id]?.person, case .remote(let key) = person.kind else {
             return nil
         }
         return .identity(
@@ -708,34 +706,34 @@ package final class IdentityMap {
                 lastSeen: wall()))
     }
 
-    /// What is to be kept now of somebody upstream: who they are, or that nobody knows them any more.
-    package func kept(_ person: ChatPerson, backend: String) -> StoreOperation {
-        byRemote[Self.remoteKey(person, backend: backend)].flatMap { kept($0) }
-            ?? .forgetIdentity(backend: backend, person)
+    /// The change that stores an upstream user's present identity, or deletes that of an unknown one.
+    package func storeChange(of person: ChatPerson, backend: String) -> StoreOperation {
+        byRemote[Self.remoteKey(person, backend: backend)].flatMap { storeChange(of: $0) }
+            ?? .removeIdentity(backend: backend, person)
     }
 
-    /// Keeps that those who are here now were seen.
-    package func keepPresent() {
-        guard keep != nil else { return }
+    /// Persists that the users present now were seen.
+    package func persistPresent() {
+        guard persist != nil else { return }
         for id in people.keys.sorted(by: { $0.rawValue < $1.rawValue }) where people[id]?.person.roomCount ?? 0 > 0 {
-            keepIdentity(id)
+            persistIdentity(id)
         }
     }
 
-    /// Remembers people whom an earlier process saw, as absent since then, under the nicks they had. Before anybody is here.
+    /// Restores stored users as absent since they were last seen, under their nicks. Call it before users are added.
     ///
-    /// Whoever has been away for too long, or had a nick that is not to be had any more, is forgotten.
+    /// Users absent for too long, or with a nick that is no longer available, are deleted.
     package func restore(_ identities: [StoredIdentity], now: Now) {
         let sorted = identities.sorted { $0.lastSeen < $1.lastSeen }
         for (index, identity) in sorted.enumerated() {
-            // A clock that was put back makes nobody older or younger than can be.
+            // The wall clock may have been set back: ages are not negative.
             let (difference, over) = now.wall.milliseconds.subtractingReportingOverflow(identity.lastSeen.milliseconds)
             let age = over ? Self.retention : Duration.milliseconds(max(difference, 0))
             let key = Self.remoteKey(identity.person, backend: identity.backend)
             guard sorted.count - index <= Self.maxAbsent, age < Self.retention,
                 byRemote[key] == nil, isFree(identity.nick), rules.isLegal(identity.nick)
             else {
-                if byRemote[key] == nil { keep?(.forgetIdentity(backend: identity.backend, identity.person)) }
+                if byRemote[key] == nil { persist?(.removeIdentity(backend: identity.backend, identity.person)) }
                 continue
             }
             var person = Person(
@@ -750,16 +748,16 @@ package final class IdentityMap {
         }
     }
 
-    // MARK: - Text that is safe in a line
+    // MARK: - Sanitised text
 
-    /// A display name fit for a realname: no controls, at most 150 bytes unless told otherwise.
+    /// A display name as a realname: no control characters, at most `maxBytes`.
     package static func realname(_ name: String, maxBytes: Int = 150) -> String {
         let clean = String(
             String.UnicodeScalarView(name.unicodeScalars.prefix(600).filter { !PrintableText.isControl($0) }))
         return PrintableText.prefix(of: clean, maxBytes: maxBytes)
     }
 
-    /// A backend's name fit for a host: no spaces, at most 63 bytes.
+    /// A backend's name as a host: no spaces, at most 63 bytes.
     package static func hostname(_ backend: String) -> String {
         let legal = backend.unicodeScalars.prefix(63).map { scalar -> Character in
             switch scalar {
@@ -770,13 +768,13 @@ package final class IdentityMap {
         return legal.isEmpty ? "backend" : String(legal)
     }
 
-    /// The account of somebody whom the backend vouches for; nil: it says neither id nor name.
+    /// The account of a user authenticated by the backend; nil: neither id nor name is given.
     package static func accountName(of sender: ChatPerson, backend: String) -> String? {
         (sender.id?.rawValue ?? sender.name).map { accountName($0) + "@" + hostname(backend) }
     }
 
-    /// Whether that account can be nobody else's: it holds the id as it is, and in the form in which accounts are compared:
-    /// without capitals, and composed, since what Swift takes for equal may be two people of the backend.
+    /// Whether that account is unique: the id is unchanged in it, without capitals, as accounts are compared, and composed,
+    /// since canonically equivalent ids may be different users of the backend.
     package static func isAccountName(_ person: ChatPerson, backend: String) -> Bool {
         guard let id = person.id?.rawValue ?? person.name, !id.isEmpty else { return false }
         return TextBytes.areSame(accountName(id), id) && UnicodeForm.isComposed(id)

@@ -1,14 +1,14 @@
-/// How nicks are made from display names.
+/// Rules for nicks derived from display names.
 public struct NickSettings: Equatable, Sendable {
     public enum Collision: String, Sendable, CaseIterable {
         case number, underscore
     }
 
-    /// Appended to the nicks of people upstream.
+    /// Appended to the nicks of upstream users.
     public var suffix: String
-    /// Bytes of UTF-8.
+    /// Length limit in bytes of UTF-8.
     public var maxBytes: Int
-    /// Stands for characters that IRC cannot have.
+    /// Replaces characters that are illegal in nicks.
     public var invalid: String
     public var collision: Collision
     /// false: ASCII only.
@@ -26,12 +26,12 @@ public struct NickSettings: Equatable, Sendable {
     }
 }
 
-/// What a front end takes for a nick.
+/// The nick syntax of a front end.
 package final class NickRules: Sendable {
-    /// Equal for nicks that are the same nick.
+    /// The casemapping.
     package let fold: @Sendable (String) -> String
     package let isLegal: @Sendable (String) -> Bool
-    /// Whether somebody who connects may take a legal one. People upstream are given theirs.
+    /// Whether clients may choose a legal nick. Does not apply to upstream users.
     package let mayBeTaken: @Sendable (String) -> Bool
 
     package init(
@@ -44,15 +44,15 @@ package final class NickRules: Sendable {
     }
 }
 
-/// What decides who may have which nick, and as whom our people are known upstream.
+/// Settings for nicks, and for the upstream ids of IRC users.
 package struct IdentitySettings {
     package var nicks: NickSettings
     package var rules: NickRules
-    /// Part of our people's ids upstream, so that two installations never share a person.
+    /// Seeds the stable upstream ids of IRC users, so that two installations never share one.
     package var instanceID: String
-    /// Nicks that nobody gets.
+    /// Nicks that are never assigned.
     package var reserved: [String]
-    /// Names of accounts: kept for those who log in to them.
+    /// Names of accounts, reserved for their owners.
     package var accounts: [String]
 
     package init(

@@ -35,7 +35,7 @@ public struct JSONError: Error, Equatable, Sendable {
     }
 
     public let reason: Reason
-    /// Where, in bytes from the start of the document.
+    /// Offset in bytes from the start of the document.
     public let offset: Int
 
     @usableFromInline

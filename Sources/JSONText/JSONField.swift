@@ -11,12 +11,12 @@ public struct JSONField {
         case object, array, `true`, `false`, null
     }
 
-    /// Longest number that is converted, in bytes. A double is settled by its first 768 significant digits; longer
-    /// texts come from nobody but attackers and keep their text.
+    /// Longest number that is converted, in bytes. A double is determined by its first 768 significant digits; longer
+    /// numbers come from attackers alone and stay text.
     public static let maxNumberBytes = 1024
 
     @usableFromInline let base: UnsafePointer<UInt8>
-    /// Count of bytes, what the scanner noticed about them, and the kind, from high bits to low. One word, so that a field
+    /// Count of bytes, the scanner's marks about them, and the kind, from high bits to low. One word, so that a field
     /// travels in two registers and a key's length and kind are compared at once.
     @usableFromInline let shape: Int
 
@@ -70,10 +70,10 @@ public struct JSONField {
         }
     }
 
-    /// What an object holds; nothing for other kinds. The bytes are walked once more.
+    /// The members of an object; none for other kinds. The bytes are walked once more.
     public var members: JSONMembers { JSONMembers(self) }
 
-    /// What an array holds; nothing for other kinds. The bytes are walked once more.
+    /// The elements of an array; none for other kinds. The bytes are walked once more.
     public var elements: JSONElements { JSONElements(self) }
 
     // MARK: - Strings
@@ -107,10 +107,10 @@ public struct JSONField {
     @inlinable @inline(__always)
     public var isEmptyString: Bool { shape == 0 }
 
-    /// Whether this is a string that says `text`, however it is escaped.
+    /// Whether this is a string equal to `text`, however it is escaped.
     @inlinable @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
-        // Names are told apart by their length mostly.
+        // Names mostly differ in length.
         if shape & ~Self.beyondASCII == text.utf8CodeUnitCount &<< Self.countShift {
             return Self.areSame(base, text.utf8Start, count: text.utf8CodeUnitCount)
         }

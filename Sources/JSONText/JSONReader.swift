@@ -76,8 +76,8 @@ public struct JSONReader {
         return try scanner.scanKey()
     }
 
-    /// The next member of the object entered; nil at its end. One call for each, where ``nextKey()`` and ``readValue()``
-    /// are two: what most loops over a frame want.
+    /// The next member of the object entered; nil at its end. One call for each, where ``nextKey()`` and
+    /// ``readValue()`` are two: the usual loop over a frame.
     public mutating func nextMember() throws(JSONError) -> (key: JSONField, value: JSONField)? {
         // Nearly all members are written without white space and have a plain name.
         guard let key = scanner.takePlainKey(afterComma: !isFirstMember) else { return try nextMemberAsWritten() }
@@ -119,8 +119,8 @@ public struct JSONReader {
         return true
     }
 
-    /// The next value, whatever it is. A container is passed over as a whole; ``JSONField/members`` and
-    /// ``JSONField/elements`` look into it.
+    /// The next value, of any kind. A container is passed over as a whole; ``JSONField/members`` and
+    /// ``JSONField/elements`` read it.
     @inline(__always)
     public mutating func readValue() throws(JSONError) -> JSONField {
         if scanner.takeQuote() { return try scanner.scanString() }

@@ -3,11 +3,11 @@ import CSystem
 // The grammar of RFC 8259, and the only place that knows it.
 //
 // A scanner walks bytes once, from left to right, and checks everything it passes: the structure, numbers, escapes,
-// surrogate pairs and UTF-8, in what is kept and in what is skipped alike. It allocates nothing and does not recurse;
-// nesting is a stack of bits. Readers sit on top of it: ``JSONReader`` picks members out of one object, ``JSONValue``
-// keeps the whole document.
+// surrogate pairs and UTF-8, in read and in skipped parts alike. It allocates nothing and does not recurse; nesting is
+// a stack of bits. Readers sit on top of it: ``JSONReader`` picks members out of one object, ``JSONValue`` builds the
+// whole document.
 
-/// What a walk over a value reports, in document order.
+/// Receives the events of a walk over a value, in document order.
 protocol JSONVisitor {
     mutating func scalar(_ field: JSONField)
     mutating func key(_ field: JSONField)
@@ -16,7 +16,7 @@ protocol JSONVisitor {
     mutating func endArray()
 }
 
-/// Passes over a value and keeps nothing.
+/// Passes over a value without storing it.
 struct JSONSkipper: JSONVisitor {
     @inline(__always) mutating func scalar(_ field: JSONField) {}
     @inline(__always) mutating func key(_ field: JSONField) {}
@@ -54,7 +54,7 @@ struct JSONScanner {
     @usableFromInline var at: UnsafePointer<UInt8>
     /// Bits of the bytes in front of ``windowEnd``, the lowest that of the first: set where a string may end or needs a look.
     @usableFromInline var marks: UInt64
-    /// The end of the bytes that ``marks`` tells of.
+    /// The end of the bytes that ``marks`` covers.
     @usableFromInline var windowEnd: UnsafePointer<UInt8>
 
     /// Goes behind the token that was looked at.
@@ -104,7 +104,7 @@ struct JSONScanner {
 
     // MARK: - Values
 
-    /// Reads one whole value, containers with all they hold.
+    /// Reads one whole value, containers with all their contents.
     ///
     /// - Parameter outerDepth: how many containers are open around it.
     mutating func walk(
@@ -191,7 +191,7 @@ struct JSONScanner {
         return JSONField(base: first, count: count, kind: kind)
     }
 
-    /// What is wrong where `word` was expected, and where.
+    /// The error at the place where `word` was expected.
     @inline(never)
     mutating func literalError(_ word: StaticString) -> JSONError {
         for offset in 0..<word.utf8CodeUnitCount {
@@ -228,7 +228,7 @@ struct JSONScanner {
             try scanDigits(&next)
         }
         at = next
-        // `012` and `1x` would otherwise be told from the byte after, as if a comma were missing.
+        // `012` and `1x` would otherwise be reported at the byte after, as if a comma were missing.
         if next < end, next.pointee &- UInt8(ascii: "0") < 10 { throw error(.badNumber) }
         return JSONField(base: first, count: next - first, kind: kind)
     }
@@ -261,7 +261,7 @@ struct JSONScanner {
     /// How many of eight bytes, the first in the lowest byte, come before the first that is no digit.
     @inline(__always)
     static func digitCount(inEight word: UInt64) -> Int {
-        // Digits become 0 to 9; whatever is more gets or has its top bit.
+        // Digits become 0 to 9; other bytes get or have their top bit set.
         let values = word ^ 0x3030_3030_3030_3030
         let others = (values & 0x7F7F_7F7F_7F7F_7F7F &+ 0x7676_7676_7676_7676) | values
         return (others & 0x8080_8080_8080_8080).trailingZeroBitCount >> 3
@@ -269,11 +269,11 @@ struct JSONScanner {
 
     // MARK: - Strings
 
-    /// Where the bytes that a string may hold as they are end that begin at `first`: at the first quote, backslash, control
-    /// or byte beyond ASCII, or at the end of the document.
+    /// The end of the bytes from `first` on that a string may hold as they are: the first quote, backslash, control or
+    /// byte beyond ASCII, or the end of the document.
     ///
-    /// Found out for 64 bytes at once, ahead of need: where one string ends decides where the next one begins, and so each
-    /// look at the bytes themselves would have to wait for the one before.
+    /// Found for 64 bytes at once, ahead of need: the end of one string decides the start of the next, so checking byte
+    /// by byte would make each check wait for the one before.
     @inline(__always)
     private mutating func plainEnd(from first: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         let passed = Self.windowBytes &- (windowEnd - first)
@@ -288,8 +288,8 @@ struct JSONScanner {
     @inline(never)
     private mutating func plainEndBeyondWindow(from first: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
         guard first < end else { return end }
-        // Mostly the next window, which need not wait for `first`. What stands before a window is looked at again when a name
-        // turned out to have escapes.
+        // Mostly the next window, which need not wait for `first`. The bytes before a window are scanned again when a
+        // name turned out to have escapes.
         var base = -Self.windowBytes..<Self.windowBytes ~= first - windowEnd ? windowEnd : first
         while base < end {
             if end - base >= Self.windowBytes {
@@ -306,7 +306,7 @@ struct JSONScanner {
         return end
     }
 
-    /// Looks at the end of the document, or at all of one that is shorter than a window. Answers where the window begins.
+    /// Scans the end of the document, or all of one that is shorter than a window. Returns the window's beginning.
     @inline(never)
     private mutating func takeLastWindow() -> UnsafePointer<UInt8> {
         let isWhole = end - start >= Self.windowBytes

@@ -1,7 +1,7 @@
 /// A JSON document as a tree, for tests and for paths that are not taken with every frame.
 ///
 /// Read from text, numbers are in a normal form: `1`, `1.0` and `1e0` are all `.integer(1)`; a `.double` is finite and
-/// has a fraction or is beyond 2^53; what neither holds is kept as it was written.
+/// has a fraction or is beyond 2^53; a number that neither holds stays text.
 public enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -97,7 +97,7 @@ public enum JSONValue: Hashable, Sendable {
     /// The document without white space, as text.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    // MARK: - Looking inside
+    // MARK: - Access
 
     /// The value of the member called `key`, the last one if there are several; nil for other kinds.
     public subscript(key: String) -> JSONValue? {
@@ -152,7 +152,7 @@ extension JSONWriter {
     }
 }
 
-/// Keeps what a walk reports. Finished values and keys wait on flat stacks until their container ends, so each is moved
+/// Builds a tree from a walk. Finished values and keys wait on flat stacks until their container ends, so each is moved
 /// once, and nothing recurses.
 private struct TreeBuilder: JSONVisitor {
     var values: [JSONValue] = []

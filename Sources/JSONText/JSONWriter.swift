@@ -33,7 +33,7 @@ public struct JSONWriter: ~Copyable {
         base = .allocate(capacity: self.capacity)
     }
 
-    /// A writer into somebody else's room, which it leaves when that is full.
+    /// A writer into a caller's buffer, which it leaves when that is full.
     @inlinable @inline(__always)
     init(borrowing room: UnsafeMutableBufferPointer<UInt8>, at base: UnsafeMutablePointer<UInt8>) {
         capacity = room.count
@@ -69,7 +69,7 @@ public struct JSONWriter: ~Copyable {
         }
     }
 
-    /// What ``onStack(_:)`` has room for, in bytes: a frame with a line of chat. The compiler keeps no more than 1024 on
+    /// The bytes that fit ``onStack(_:)``'s buffer: a frame with a line of chat. The compiler puts no more than 1024 on
     /// the stack unasked.
     @inlinable static var roomBytes: Int { 1024 }
 
@@ -77,7 +77,7 @@ public struct JSONWriter: ~Copyable {
     @inlinable
     public consuming func finish() -> [UInt8] { withBytes { Array($0) } }
 
-    /// Calls `body` with what is written so far.
+    /// Calls `body` with the bytes written so far.
     @inlinable
     public borrowing func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
         body(UnsafeRawBufferPointer(start: base, count: written))
@@ -108,8 +108,8 @@ public struct JSONWriter: ~Copyable {
         needsComma = false
     }
 
-    /// A part of the document as it stands, for what is the same in every document of a kind: with the comma it may need in
-    /// front of it. No comma is written after it.
+    /// A part of the document as it stands, the same in every document of a kind: with the comma it may need in front
+    /// of it. No comma is written after it.
     @inlinable @inline(__always)
     public mutating func verbatim(_ json: StaticString) {
         let length = json.utf8CodeUnitCount
@@ -386,8 +386,8 @@ public struct JSONWriter: ~Copyable {
         }
     }
 
-    /// Copies bytes of text that may stand in a string as they are. False when one of them has to be escaped: then what is
-    /// copied means nothing.
+    /// Copies bytes of text that may stand in a string as they are. False when one of them has to be escaped: the
+    /// copied bytes are then invalid.
     ///
     /// - Parameter out: room for as many bytes.
     @inlinable @inline(__always)
@@ -402,7 +402,7 @@ public struct JSONWriter: ~Copyable {
         var read = first
         var write = base + written
         while read < end {
-            // There is always room for what is left, so words may be stored before they are judged.
+            // There is always room for the rest, so words may be stored before they are checked.
             while end - read >= 16 {
                 let plain = cb_json_plain16(read)
                 UnsafeMutableRawPointer(write).copyMemory(from: read, byteCount: 16)
@@ -435,8 +435,8 @@ public struct JSONWriter: ~Copyable {
         written = write - base
     }
 
-    /// Sets the top bit of the lowest byte that is a quote, a backslash or a control; bits above it may be set by borrow and
-    /// mean nothing, as do the top bits of bytes beyond ASCII.
+    /// Sets the top bit of the lowest byte that is a quote, a backslash or a control; bits above it may be set by
+    /// borrow and are to be ignored, as are the top bits of bytes beyond ASCII.
     @inline(__always)
     private static func specials(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -493,11 +493,6 @@ public struct JSONWriter: ~Copyable {
 // MARK: - Measuring
 
 extension JSONWriter {
-    /// Bytes that `text` takes inside the quotes of a JSON string.
-    public static func encodedByteCount(_ text: String) -> Int {
-        text.utf8.reduce(0) { $0 + encodedLength(of: $1) }
-    }
-
     /// Where to cut `text` so that the front takes at most `maxBytes` inside the quotes of a JSON string; never within a
     /// code point. The text's end when all of it fits.
     public static func end(of text: String, fitting maxBytes: Int) -> String.Index {

@@ -1,16 +1,16 @@
 public import ChatModel
 
-/// A file that was uploaded, and the link that its uploader was given.
+/// An uploaded file and its link.
 public struct UploadRecord: Equatable, Sendable {
-    /// Files remembered, about 500 bytes each; the oldest go first. People say a link within minutes.
+    /// Limit of recorded files, about 500 bytes each; the oldest are evicted. Links are normally sent within minutes.
     public static let capacity = 1000
-    /// Longest that is remembered, in bytes of all its texts: names and addresses are the backend's to choose.
+    /// Limit of one record, in bytes of all its texts: names and addresses are chosen by the backend.
     package static let maxBytes = 4096
 
     public var link: String
-    /// The room's, by its name in the settings.
+    /// The room's backend, by its name in the settings.
     public var backend: String
-    /// As the backend wants it in a message.
+    /// The attachment as the backend expects it in a message.
     public var attachment: ChatAttachment
 
     public init(link: String, backend: String, attachment: ChatAttachment) {

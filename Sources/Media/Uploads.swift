@@ -1,68 +1,67 @@
 import BridgeTypes
 import ChatModel
 
-/// What an upload will be known by.
+/// An upload in progress.
 package struct RunningUpload {
-    /// In whose name links to the file are made.
+    /// The room for which links to the file are made.
     package let room: String
-    /// The room's, whoever uploads there.
+    /// The room's backend.
     package let backend: String
     package let file: String
     package let account: String
-    /// What is kept here; nil: the backend gets it.
-    package let kept: KeptFile?
+    /// The file to store locally; nil: it goes to the backend.
+    package let stored: StoredFile?
 
-    package init(room: String, backend: String, file: String, account: String, kept: KeptFile?) {
+    package init(room: String, backend: String, file: String, account: String, stored: StoredFile?) {
         self.room = room
         self.backend = backend
         self.file = file
         self.account = account
-        self.kept = kept
+        self.stored = stored
     }
 }
 
-/// Uploads that are under way, and those of lately: when the link of one is said, it is the file that is said.
+/// Uploads in progress, and recent ones.
 package final class Uploads {
-    /// Files of one message.
+    /// Limit of files in one message.
     private static let maxInMessage = 10
 
     private var running: [UploadID: RunningUpload] = [:]
-    private var book: UploadBook
+    private var recent: RecentUploads
 
-    /// - Parameter kept: of an earlier process, oldest first.
-    package init(_ kept: [UploadRecord] = []) { book = UploadBook(kept) }
+    /// - Parameter stored: of an earlier process, oldest first.
+    package init(_ stored: [UploadRecord] = []) { recent = RecentUploads(stored) }
 
     package func begin(_ id: UploadID, _ upload: RunningUpload) { running[id] = upload }
 
-    /// It is known what became of it. Nil: nobody waits for that.
+    /// Ends an upload; nil: not in progress.
     package func end(_ id: UploadID) -> RunningUpload? { running.removeValue(forKey: id) }
 
-    /// A backend has the file. False: there is too much of it to be remembered.
-    package func remember(_ record: UploadRecord) -> Bool {
+    /// Records a file that a backend has. False: the record is too large.
+    package func record(_ record: UploadRecord) -> Bool {
         guard record.byteCount <= UploadRecord.maxBytes else { return false }
-        book.add(record)
+        recent.add(record)
         return true
     }
 
-    /// What is said, with files that its author uploaded before: as attachments, and without their links where these stand
-    /// at the end or the beginning.
+    /// Replaces links to recent uploads, at the end or the start of a message, by attachments.
     ///
-    /// - Parameter backend: where it is said; another does not have the files.
-    /// - Returns: the words that are left, which may be none.
+    /// - Parameter backend: of the message; others do not have the files.
+    /// - Returns: the rest of the text, which may be empty.
     package func find(in text: String, backend: String) -> (text: String, attachments: [ChatAttachment]) {
-        guard !book.isEmpty else { return (text, []) }
+        guard !recent.isEmpty else { return (text, []) }
         var attachments: [ChatAttachment] = []
         var words = text[...]
         while attachments.count < Self.maxInMessage {
             let blank: (Character) -> Bool = { $0 == " " || $0 == "\n" }
             let tail = words.lastIndex(where: blank).map { words[words.index(after: $0)...] } ?? words
-            if let file = book.file(at: String(tail), backend: backend) {
+            if let file = recent.file(at: String(tail), backend: backend) {
                 attachments.insert(file, at: 0)
                 words = words[..<tail.startIndex]
             } else {
                 let head = words.prefix { !blank($0) }
                 guard attachments.isEmpty, head.endIndex < words.endIndex,
-                    let file = book.file(at: String(head), backend: backend)
+                    let file = recent.file(at: String(head), backend: backend)
                 else { break }
                 attachments.append(file)
                 words = words[words.index(after: head.endIndex)...]

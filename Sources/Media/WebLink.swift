@@ -1,14 +1,14 @@
 import BridgeTypes
 import HTTPProtocol
 
-/// Links as they stand in what people read.
+/// Web links in text for clients.
 package enum WebLink {
-    /// Bytes of a link. Longer ones fill several lines, and no client opens those.
+    /// Limit in bytes. Longer links fill several lines, and no client opens those.
     package static let maxBytes = 2048
 
-    /// `url` as it may stand in a line, or nil: no web link, or one that carries what lets its bearer in.
+    /// `url` as shown in a line; nil: no web link, or one that contains a credential.
     ///
-    /// Blanks and invisible characters come back percent-encoded; a link with a control character is no link.
+    /// Blanks and invisible characters are percent-encoded; a link with a control character is no link.
     package static func shown(_ url: String) -> String? {
         guard url.utf8.count <= maxBytes, let start = afterScheme(url) else { return nil }
         let rest = url.utf8[start...]
@@ -17,7 +17,7 @@ package enum WebLink {
                 $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#")
             } ?? rest.endIndex
         let authority = rest[..<end]
-        // A name and password in front of the host; or something that some clients take for a slash.
+        // User information, or characters that some clients treat as a slash.
         guard !authority.isEmpty,
             !authority.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "\\") || $0 <= 0x20 })
         else { return nil }
@@ -48,7 +48,7 @@ package enum WebLink {
         String(decoding: bytes.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Looks at the query and at the fragment, in which some logins hand their tokens over.
+    /// Whether the query or the fragment, in which some log-ins return tokens, contains a credential.
     private static func holdsSecret(_ resource: Substring.UTF8View) -> Bool {
         guard
             let query = resource.firstIndex(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
@@ -58,7 +58,7 @@ package enum WebLink {
             let name = Substring(parameter.prefix { $0 != UInt8(ascii: "=") })
             guard name.utf8.count + 1 < parameter.count else { continue }
             if SecretNames.contains(HTTPURL.percentDecoded(String(name)) ?? String(name)) { return true }
-            // The look of a JWT: three parts, of which the first is base64url of `{"`.
+            // A JWT: three parts, of which the first is base64url of `{"`.
             let value = parameter.dropFirst(name.utf8.count + 1)
             if value.starts(with: "eyJ".utf8), value.count(where: { $0 == UInt8(ascii: ".") }) == 2 { return true }
         }

@@ -2,12 +2,12 @@ import BridgeTypes
 import Dialects
 import WireBytes
 
-/// Trouble with a link, told once.
+/// An outage of a link, reported once.
 package struct LinkOutage {
     package let since: MonotonicInstant
     package private(set) var reason: String
     package let wasUp: Bool
-    /// It was told that the backend refuses us and that the next try is far off.
+    /// The refusal by the backend, with the next attempt far off, was reported.
     private(set) var isRefusalTold = false
 
     init(since: MonotonicInstant, reason: String, wasUp: Bool) {
@@ -22,41 +22,41 @@ package struct LinkOutage {
     }
 }
 
-/// What members and the operator were told of a room's link.
+/// Reports about a room's link, to its members and to the operator.
 package final class LinkReport {
     package private(set) var outage: LinkOutage?
     private var isOtherRoomNoted = false
-    /// Frames that gave nothing, by reason.
+    /// Undecodable frames, by reason.
     package private(set) var droppedFrames: [DropReason: Int] = [:]
 
-    /// Returns whether that is news.
+    /// Returns whether this outage is new.
     func lost(_ reason: String, wasUp: Bool, at now: MonotonicInstant) -> Bool {
         guard outage == nil else { return false }
         outage = LinkOutage(since: now, reason: reason, wasUp: wasUp)
         return true
     }
 
-    /// Returns whether members are to be told that the backend refuses us; once an outage.
+    /// Returns whether members are to be notified of the refusal; once per outage.
     func refused(_ reason: String) -> Bool {
         guard outage?.isRefusalTold == false else { return false }
         outage?.goesOn(reason, isRefused: true)
         return true
     }
 
-    /// Returns the trouble that is over.
+    /// Ends the outage and returns it.
     @discardableResult
     func takeOutage() -> LinkOutage? {
         defer { outage = nil }
         return outage
     }
 
-    /// Whether the operator is to be told that the socket carries other rooms too; not a second time.
+    /// Returns whether to log that the socket also carries other rooms; once.
     func notesOtherRoom() -> Bool {
         defer { isOtherRoomNoted = true }
         return !isOtherRoomNoted
     }
 
-    /// Returns how many were dropped for this reason.
+    /// Returns the number of frames dropped for this reason.
     func dropped(_ reason: DropReason) -> Int {
         droppedFrames[reason, default: 0] += 1
         return droppedFrames[reason, default: 0]

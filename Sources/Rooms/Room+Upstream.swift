@@ -6,7 +6,7 @@ import Identities
 import Upstream
 import WireBytes
 
-// What the link brings.
+// Events of the link.
 
 extension Room {
     package func handle(_ events: [LinkEvent], _ context: RoomsContext) {
@@ -24,7 +24,7 @@ extension Room {
             case .stopped: linkStopped(context)
             }
         }
-        // Not before: what one read brought is only now kept in full.
+        // Not earlier: the events of one read are fully handled only now.
         continuity.linkProven(link.proof)
         settleDoubt(lane, context)
     }
@@ -33,14 +33,14 @@ extension Room {
         continuity.linkProven(link.proof)
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
-        crowds.linkCameUp(at: context.now.monotonic)
-        context.timers.cancel(.split(id))
+        joinBatches.linkCameUp(at: context.now.monotonic)
+        context.timers.cancel(.netsplit(id))
         lane.cutRestored()
         opened(context)
         beginCatchingUp(context)
     }
 
-    /// Tells the room that the link is back, when what comes is shown again.
+    /// Reports the recovered link, once incoming messages are shown again.
     func tellLinkIsBack(_ context: RoomsContext) {
         guard let outage = report.takeOutage() else { return }
         let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
@@ -55,7 +55,7 @@ extension Room {
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: RoomsContext) {
-        // A backend's own words may end as ours must not.
+        // The backend's text may end in a full stop; this notice has its own.
         let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
             report.outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
@@ -75,7 +75,7 @@ extension Room {
         if wasUp {
             continuity.linkProven(link.proof)
             loseSight(context)
-            context.timers.set(.split(id), at: context.now.monotonic + Crowds.splitAfter)
+            context.timers.set(.netsplit(id), at: context.now.monotonic + JoinBatches.splitAfter)
         }
         catchUpLinkLost(context)
         let isNews = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
@@ -114,8 +114,8 @@ extension Room {
         case .delete(let delete): deleteReceived(delete, context)
         case .error(let error):
             context.note(
-                error.isFatal ? .error : .warn, "backend-error", link.told(error.text),
-                ["room": settings.name, "code": link.told(error.code)])
+                error.isFatal ? .error : .warn, "backend-error", link.printable(error.text),
+                ["room": settings.name, "code": link.printable(error.code)])
             errorReceived(error, over: lane, context)
         case .ready(let ready): lane.announced(ready)
         // The link answers pings.
@@ -134,28 +134,28 @@ extension Room {
         let message = markedAsOurs(message)
         let isLateFrame =
             !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
-        // A server's id names one message for good, whoever wrote it.
+        // A server-made id is unique, whatever the sender.
         if traits.messageIDOrigin == .server, !isLateFrame, let id = message.id,
-            duplicates.contains(duplicateKey(id, message.sender.id))
+            seenIDs.contains(duplicateKey(id, message.sender.id))
         {
             return
         }
         saw(message, context)
-        catchUp.ringTurned(to: duplicates.total)
+        catchUp.ringTurned(to: seenIDs.total)
         switch origin(of: message, isHistory: isHistory, isLateFrame: isLateFrame, context) {
         case .known: break
         case .repeated:
-            // Confirmed by a pong, and here it is.
+            // Confirmed by a pong before; this is its echo.
             if message.isSelf, !isHistory { lane.answered(context) }
         case .confirmed(let entry):
             learnAccount(from: message, context)
-            if let id = message.id { _ = duplicates.insert(duplicateKey(id, message.sender.id)) }
-            // What was written over an earlier link may come late; that is no echo.
-            if !isHistory, entry.state != .unsettled { lane.answered(context) }
+            if let id = message.id { _ = seenIDs.insert(duplicateKey(id, message.sender.id)) }
+            // A message written over an earlier link may arrive late; that is no echo.
+            if !isHistory, entry.state != .unknownAfterDisconnect { lane.answered(context) }
             confirmed(entry, upstreamID: message.id, at: message.at, lane, context)
         case .confirmedBefore(let id):
             learnAccount(from: message, context)
-            _ = duplicates.insert(duplicateKey(id, message.sender.id))
+            _ = seenIDs.insert(duplicateKey(id, message.sender.id))
         case .named(let sent):
             learnAccount(from: message, context)
             learn(message.id, of: sent, lane, context)
@@ -163,7 +163,7 @@ extension Room {
             learnAccount(from: message, context)
             tellLateArrival(entry, context)
             confirmed(entry, upstreamID: message.id, at: message.at, lane, context)
-        case .undecided: hold(.message(message), context)
+        case .ambiguous: hold(.message(message), context)
         case .news:
             if message.isSelf {
                 context.note(
@@ -199,7 +199,7 @@ extension Room {
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
-        // The first history had it already, and nobody was shown it then.
+        // In the log since the first history, and not shown then.
         let remembered = recent.entry(msgid: msgid)
         let at = remembered?.at ?? lineTime(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
@@ -233,7 +233,7 @@ extension Room {
     // MARK: - Typing
 
     private func typingReceived(_ typing: ChatTyping, _ context: RoomsContext) {
-        // What an account types here was told already, and its typing elsewhere is nobody's business here.
+        // An own link's typing on IRC was already shown, and its typing elsewhere is not shown.
         guard !typing.isSelf, own.speaking(typing.sender) == nil, let personID = present(typing.sender, context)
         else { return }
         switch typing.state {
@@ -242,13 +242,13 @@ extension Room {
             let now = context.now.monotonic
             let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
             context.timers.set(.typingIn(personID, id), at: now + (ttl ?? Self.typingExpiry))
-            // Also after a message or a stop in between: a flood of frames is not a flood of notices.
+            // Also after a message or a stop in between: a flood of frames must not become a flood of notices.
             guard remotes.types(personID, at: now) else { return }
             announceTyping(personID, true, context)
         }
     }
 
-    /// The person types no longer. A message that ends it says so by itself (`announced: false`).
+    /// The person stopped typing. A message implies that (`announced: false`).
     package func endTyping(_ personID: PersonID, announced: Bool, _ context: RoomsContext) {
         context.timers.cancel(.typingIn(personID, id))
         guard remotes.stopsTyping(personID) else { return }
@@ -265,18 +265,18 @@ extension Room {
     private func receiptReceived(_ receipt: ChatReceipt, _ context: RoomsContext) {
         confirmByReceipt(receipt, over: lane, context)
         if receipt.state == .sent { return }
-        // Receipts reach everybody on some wires; only those for our own messages mean something here.
+        // Some wires broadcast receipts; only those for relayed messages matter here.
         guard !receipt.isSelf, receipt.by.id != nil || receipt.by.name != nil else { return }
         let ours = receipt.ids.compactMap { recent.entry(upstreamID: $0) }.filter { $0.puppet != nil }
         guard !ours.isEmpty, let reader = present(receipt.by, context) else { return }
         tellAuthors(of: ours, reader: reader, state: receipt.state, context)
     }
 
-    // MARK: - Frames that were not understood
+    // MARK: - Undecodable frames
 
-    // MARK: - Nobody is there
+    // MARK: - On demand
 
-    /// The link is up, or nobody waits for it any longer.
+    /// Admits waiting JOINs: the link is up, or the wait is over.
     package func opened(_ context: RoomsContext) {
         guard life.opened() else { return }
         context.timers.cancel(.opening(id))
@@ -286,8 +286,8 @@ extension Room {
     func linkStopped(_ context: RoomsContext) {
         guard life.left() else { return }
         report.takeOutage()
-        forgetPeople(context)
-        // Somebody came meanwhile; what they said goes up, even if they are gone again.
+        removeUpstreamPeople(context)
+        // A user joined meanwhile; their messages are sent even if they have left again.
         if isWanted { link.start(context) } else { frontEnd.roomFellSilent(id) }
     }
 }

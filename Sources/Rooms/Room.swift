@@ -5,18 +5,17 @@ import Identities
 import Upstream
 import WireBytes
 
-// One room: the people on both sides, the order of what they say, and the link between them.
+// One room: the members on both sides, the order of their messages, and the link between them.
 //
-// A message of an IRC user becomes visible to the others when the backend has confirmed it, in the order in which the
-// backend sent it round; so all members, on both sides, see one order. What the backend cannot carry is delivered at once
-// to the IRC users of the room.
+// A message of an IRC user becomes visible to the others when the backend has confirmed it, in the backend's order; so
+// all members see one order. A message that the backend cannot carry is delivered to the room's IRC users at once.
 //
-// The room composes: each part of its state has an owner, and `Room+Part.swift` says what happens between them.
+// The room composes: each part of its state has an owner, and `Room+Part.swift` contains the interactions.
 
 package final class Room {
     package let id: RoomID
     package let settings: RoomSettings
-    /// For everybody who has no link of their own.
+    /// For all users without an own link.
     package let lane: SendLane
     /// The dialect's, made once: a frame asks for them several times.
     package let traits: DialectTraits
@@ -24,41 +23,41 @@ package final class Room {
     package let createdAt: ChatTimestamp
     /// Whether a frame can say which message it answers.
     private(set) lazy var carriesReplies = settings.dialect.carriesReplies(context: lane.dialectContext)
-    /// What the wire can say of IRC users' coming and going.
+    /// The presence changes of IRC users that the wire can express.
     private(set) lazy var presenceWords = PresenceReport.Words(settings.dialect, context: lane.dialectContext)
 
     // Members.
     package let locals = LocalMembers()
     let remotes = UpstreamMembers()
     package let slots = MemberSlots()
-    let crowds = Crowds()
+    let joinBatches = JoinBatches()
     let account: RoomAccount
     package let own: OwnLinks
     let presenceReport = PresenceReport()
     let receiptNotices = ReceiptNotices()
-    /// What authors were told of readers, where there is persistent storage.
-    package let toldReceipts = ToldReceipts()
+    /// Receipts already reported to authors, where there is persistent storage.
+    package let reportedReceipts = ReportedReceipts()
     package let markers = ReadMarkers()
-    /// What IRC users may do here.
+    /// Channel modes, bans and topic.
     package let moderation = RoomModeration()
     let secrets = RoomSecrets()
 
     // The order.
-    let recent = RecentMessages()
+    let recent = RecentLog()
     /// Whole messages, where there is no persistent storage.
-    package let archive = MemoryHistory()
-    let duplicates = DuplicateRing()
-    let textDuplicates = TextDuplicates()
+    package let archive = MemoryLog()
+    let seenIDs = SeenMessageIDs()
+    let seenTexts = SeenTexts()
     package let continuity = Continuity()
     let older = HeldOlderHistory()
     let cursorRound = CursorRound()
-    let openActions = OpenActions()
+    let pendingActions = PendingActions()
 
     // The link.
     let catchUp: CatchUp
-    let ownRows = OwnRows()
+    let relayedRows = RelayedRows()
     let idLookups = IDLookups()
-    let undecided = UndecidedRows()
+    let ambiguous = AmbiguousMessages()
     package let report = LinkReport()
     package let life = RoomLife()
 
@@ -106,15 +105,15 @@ package final class Room {
     package var missingSince: Now? { continuity.missingSince }
     package var proof: LinkProof? { continuity.proof }
 
-    /// Messages go both ways.
+    /// Messages flow both ways.
     package var isLive: Bool { link.isUp && catchUp.state == .live }
 
-    /// Where missed messages come from: as the wire says, or as the backend was found to do.
+    /// Source of missed messages: by the wire's traits, or by the backend's observed behaviour.
     var historySource: DialectTraits.HistorySource {
         traits.history == .none && catchUp.isHistoryUnasked ? .pushed : traits.history
     }
 
-    /// All of them, the room's first.
+    /// All lanes, the room's first.
     package var lanes: [SendLane] { own.isEmpty ? [lane] : [lane] + own.sorted }
 
     /// The clients through which an IRC user is in the room.
@@ -126,28 +125,28 @@ package final class Room {
 
     // Asked here and not of ``recent``: outside of this target, that would copy it.
 
-    /// The newest place that was given in the order of the room; -1: none.
+    /// The newest sequence number in the log; -1: none.
     package var lastSequence: Int { recent.lastSequence }
 
-    package func entry(msgid: String) -> RecentMessages.Entry? { recent.entry(msgid: msgid) }
+    package func entry(msgid: String) -> RecentLog.Entry? { recent.entry(msgid: msgid) }
 
-    /// What was said at a place in the order, where that is remembered.
-    package func entry(sequence: Int) -> RecentMessages.Entry? { recent.entry(sequence: sequence) }
+    /// The message with a sequence number, while it is remembered.
+    package func entry(sequence: Int) -> RecentLog.Entry? { recent.entry(sequence: sequence) }
 
-    /// The newest of what one IRC user said.
-    package func newest(by puppet: ChatID) -> RecentMessages.Entry? { recent.newest(by: puppet) }
+    /// The newest message of an IRC user.
+    package func newest(by puppet: ChatID) -> RecentLog.Entry? { recent.newest(by: puppet) }
 
-    /// The newest `limit` of what came after a place; see ``RecentMessages/newest(_:after:)``.
+    /// The newest `limit` entries after a sequence number; see ``RecentLog/newest(_:after:)``.
     package func newest(_ limit: Int, after place: Int) -> (start: Int, leftOut: Int?, isMore: Bool?) {
         recent.newest(limit, after: place)
     }
 
-    /// The latest time of a line, none of which was said later than now; nil: there is no line.
+    /// The latest time of a line, capped at now; nil: there is no line.
     package func latest(wall: ChatTimestamp) -> ChatTimestamp? { recent.latest(wall: wall) }
 
     // MARK: - To the front end
 
-    /// Tells the people of the room what happened.
+    /// Shows an event to the room's members.
     package func show(_ event: RoomEvent, to readers: RoomAudience = .everybody) {
         frontEnd.show(event, in: self, to: readers)
     }

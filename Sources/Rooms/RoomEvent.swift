@@ -4,13 +4,12 @@ import Identities
 import Media
 import WireBytes
 
-// What a room tells its front ends: values that say nothing of IRC. Each front end shows them in its own way, and none of them
-// where it has no way.
+// Events from a room to its front ends, independent of IRC. A front end omits an event that it cannot show.
 
-/// Who is named with what happened, as they were then.
+/// The person named in an event, as of then.
 package struct RoomSpeaker {
     package var nick: String
-    /// How IRC names them in full: `nick!user@host`.
+    /// The full source as IRC writes it: `nick!user@host`.
     package var source: String
     package var account: String?
     package var isBot = false
@@ -22,9 +21,9 @@ extension RoomSpeaker {
     }
 }
 
-/// Somebody who came, and is away or not.
+/// A person that joined, away or not.
 package struct RoomArrival {
-    /// Nil: an IRC user, whose own client is answered by who let it in.
+    /// Nil: an IRC user, whose own client gets its reply from the handler of its JOIN.
     package var upstream: PersonID?
     package var who: RoomSpeaker
     package var realname: String
@@ -38,52 +37,53 @@ package struct RoomArrival {
     }
 }
 
-/// Something that was said, or that stands in the room's order like what is said.
+/// A message, or an entry that stands in the room's order like one.
 package struct RoomMessage {
     package enum Words {
-        /// Of an IRC user, as their client gave them.
+        /// Of an IRC user, as typed in their client.
         case typed(SpokenText)
-        /// Of somebody upstream.
-        case upstream(String, attachments: [ChatAttachment] = [], isEncrypted: Bool = false, files: FileLinks? = nil)
+        /// Of an upstream person.
+        case upstream(
+            String, attachments: [ChatAttachment] = [], isEncrypted: Bool = false, files: RoomFileLinks? = nil)
     }
 
-    /// Nil: it changes what was said, and has no place of its own.
+    /// Nil: it changes an earlier message, and has no sequence number.
     package var msgid: String?
     package var at: ChatTimestamp
     /// Nil: the relay itself.
     package var speaker: RoomSpeaker?
-    /// It wants no answer.
+    /// It expects no reply.
     package var isNotice = false
     package var words: Words
-    /// The msgid under which the whole can be read, where not all of it is shown.
+    /// The msgid of the full text, where only a part is shown.
     package var whole: String?
-    /// The msgid of what it answers or changes.
+    /// The msgid of the message that it answers or changes.
     package var replyTo: String?
-    /// Whom it answers, in words for who is not told by a tag.
+    /// The addressee in words, for clients without tags.
     package var address: String?
-    /// What clients gave with it for other clients.
+    /// Client-only tags for other clients.
     package var annotations: [StoredTag] = []
-    /// Something is missing, said between these.
+    /// A gap: messages between these times may be missing.
     package var gap: (from: ChatTimestamp, to: ChatTimestamp)?
 }
 
-/// An emoji that was put on a message or taken off.
+/// An emoji that was added to a message or removed.
 package struct RoomReaction {
     package var msgid: String
     package var at: ChatTimestamp
     package var emoji: String
     package var operation: ChatReaction.Operation
-    package var original: RecentMessages.Entry
-    /// It is on what they said themselves.
+    package var original: RecentLog.Entry
+    /// It is on the actor's own message.
     package var isOnOwn: Bool
-    /// The same for clients: as one gave it, or as the relay writes it.
+    /// Tags for clients: as given by one, or as written by the relay.
     package var annotations: [StoredTag]
 }
 
-/// What became of what somebody did, told to them alone.
+/// The outcome of a user's message or action, for that user alone.
 package enum RoomAnswer {
     case queued(String, isUp: Bool)
-    /// The process ends: so many go after the restart, the first of them this.
+    /// The process ends: `count` messages remain queued for the restart, this one first.
     case kept(String, count: Int)
     case deliveredLate(String)
     case notDelivered(String, why: String)
@@ -93,14 +93,14 @@ package enum RoomAnswer {
     case notice(String)
 }
 
-/// Up to which of somebody's messages another person got and read them.
+/// A person's delivery and read position among a user's messages.
 package struct RoomReading {
     package var reader: RoomSpeaker
-    /// By their msgids; nil: that is no news.
+    /// As msgids; nil: unchanged.
     package var delivered: String?
     package var read: String?
     /// The newest of these.
-    package var newest: RecentMessages.Entry?
+    package var newest: RecentLog.Entry?
 }
 
 package enum RefusedAction {
@@ -110,69 +110,69 @@ package enum RefusedAction {
 
 package enum RoomEvent {
     case said(RoomMessage)
-    /// A word of the relay's about the room as it is now.
+    /// A notice of the relay about the room's present state.
     case notice(String)
-    /// A word of the backend's to everybody, of whatever length.
+    /// An announcement of the backend, of any length.
     case announced(String)
     case entered(RoomArrival)
     case left(RoomSpeaker, reason: String?)
-    /// Many at once, with the link.
+    /// A batch of joins after the link came up.
     case returned([RoomArrival])
-    /// Many at once are seen no more, in this room or anywhere.
+    /// A batch of people no longer visible, in this room or anywhere.
     case separated([(who: RoomSpeaker, isSeenElsewhere: Bool)])
     case typing(RoomSpeaker, isTyping: Bool)
-    /// What a client gave for other clients alone.
+    /// Client-only tags without a message.
     case passed([StoredTag], by: RoomSpeaker, msgid: String)
     /// - Parameter by: nil is the backend.
-    case takenBack([RecentMessages.Entry], by: RoomSpeaker?, msgid: String?, reason: String?)
+    case takenBack([RecentLog.Entry], by: RoomSpeaker?, msgid: String?, reason: String?)
     case reacted(RoomReaction, by: RoomSpeaker)
 }
 
-/// Somebody upstream is not as they were.
+/// A change of an upstream person.
 package enum PersonChange {
     case nick(from: String, to: String)
     case realname(RoomSpeaker, String)
     case away(RoomSpeaker, String?)
 }
 
-/// Who in the room is told.
+/// The recipients of an event.
 package struct RoomAudience {
-    /// The client that did it: it is told by an echo, if at all.
+    /// The client that caused it, which gets an echo at most.
     package var author: ClientID?
-    /// What the author's client waits for.
+    /// The label of the author's pending command.
     package var label: String?
     /// Other connections of the author's client.
     package var twins: [ClientID] = []
-    /// Whoever does not want to hear of them is not told.
+    /// The person whose events some members have muted.
     package var by: Person?
 
     package static var everybody: RoomAudience { RoomAudience() }
 }
 
-/// What shows a room to people, and what they are told of it in.
+/// The interface through which a room shows itself to users.
 package protocol RoomFrontEnd: AnyObject {
     func show(_ event: RoomEvent, in room: Room, to readers: RoomAudience)
     func tell(_ answer: RoomAnswer, in room: Room, to client: ClientID, label: String?)
     func tell(_ reading: RoomReading, in room: Room, to client: ClientID)
-    /// Something about somebody upstream, for everybody who sees them in any room, each once.
+    /// A change of an upstream person, for all users that share a room with them, once each.
     func changed(_ person: PersonID, _ change: PersonChange)
-    /// A client entered, left, or is given what was said before it came.
+    /// A client entered, left, or is being sent the backlog.
     func enter(_ member: LocalMember, isHeld: Bool, in room: Room)
     func leave(_ member: LocalMember, in room: Room)
-    /// Calls back when the client has certainly got everything that was written to it before this.
+    /// Calls back once the client has acknowledged all that was written to it before this.
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void)
-    /// Tells these clients, after what they are being told already, what failed of their messages in a room.
+    /// Notifies these clients of failed messages in a room, behind notices in progress.
     func tellUntold(in room: Room, to clients: [ClientID])
-    /// Whether the client is connected, in whatever rooms.
+    /// Whether the client is connected, in any rooms.
     func isHere(_ client: ClientID) -> Bool
-    /// The room's link is gone because nobody is there any more.
+    /// The room's link was closed because the room is empty.
     func roomFellSilent(_ room: RoomID)
-    /// Whoever waits for the room's link may enter.
+    /// JOINs waiting for the room's link may proceed.
     func roomOpened(_ room: RoomID)
 }
 
 extension ChatMessage {
-    /// There is nothing to see.
+    /// There is nothing to show.
     package var isEmpty: Bool {
         attachments.isEmpty && !(isEncrypted && text.isEmpty)
             && MessageText.cleanBody(text).allSatisfy(\.isNewline)

@@ -1,11 +1,11 @@
 import ChatModel
 import WireBytes
 
-/// Whether a room has to do with its backend now: somebody is here, wants in, or the stored room is still being read.
+/// The reasons for a room's link: present users, waiting JOINs, or a stored room that is still being read.
 package final class RoomLife {
-    /// When the last IRC user left, in a room that has a link only while somebody is there.
+    /// The time at which the last IRC user left an on-demand room.
     package private(set) var emptySince: MonotonicInstant?
-    /// The link is being closed because nobody is there.
+    /// The link is being closed because the room is empty.
     package private(set) var isLeaving = false
     /// The stored room is being read; the link waits for it.
     package private(set) var isLoading = false
@@ -28,7 +28,7 @@ package final class RoomLife {
 
     func leaves() { isLeaving = true }
 
-    /// Returns whether the link was being closed because nobody was there.
+    /// Returns whether the link was being closed because the room was empty.
     @discardableResult
     func left() -> Bool {
         defer { isLeaving = false }
@@ -42,7 +42,7 @@ package final class RoomLife {
         disowned = [:]
     }
 
-    /// The stored room may have been read before the store hears of this.
+    /// The stored room may have been read before the store applies this.
     func disowns(_ author: ChatID, as nobody: ChatID) { if isLoading { disowned[author] = nobody } }
 
     func replacement(of author: ChatID) -> ChatID? { disowned[author] }

@@ -5,7 +5,7 @@ public import Upstream
 
 /// One room: a channel on IRC and a WebSocket session upstream.
 ///
-/// What is set of its link can be said of the room, too.
+/// The settings of its link are members of this type too.
 @dynamicMemberLookup
 public struct RoomSettings: Sendable {
     public var link: LinkSettings
@@ -13,18 +13,16 @@ public struct RoomSettings: Sendable {
     public var channel: String
     public var topic: String
     public var identity: DialectTraits.Identity
-    /// Where one account speaks for all and the wire has no place for the name: stands in front of each text. `{nick}` is
-    /// the nick.
+    /// Prefix of each text, where one account speaks for all users and the wire has no name field; `{nick}`: the nick.
     public var singlePrefix: String
-    /// Who the account is, where the configuration says it; else learned after logging in.
+    /// The account, where it is configured; else learned after login.
     public var account: ChatPerson?
     public var receipts: ReceiptPolicy
     public var memberIdle: Duration
     public var queueMaxMessages: Int
     public var queueMaxAge: Duration
     public var connect: ConnectPolicy
-    /// So many of the newest messages are shown to a client that enters and neither asks for them itself nor has been in the
-    /// room before; 0: none.
+    /// Number of newest messages sent to a client on its first JOIN, unless it queries the history itself; 0: none.
     public var historyOnJoin: Int
 
     public init(

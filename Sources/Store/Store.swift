@@ -1,18 +1,18 @@
 import ChatModel
 import Threads
 
-/// What outlasts the process, in one SQLite file.
+/// Persistent storage of the bridge, in one SQLite file.
 ///
-/// The bridge hands over orders and goes on; the writer's thread makes transactions of whatever waits, so that load makes
-/// the batches. The reader's thread answers questions on a connection of its own and sees everything that was handed over
-/// before the question, as long as it can be kept.
+/// The bridge submits writes without waiting; the writer's thread commits all pending ones in one transaction, so that
+/// load makes the batches. The reader's thread answers questions on a connection of its own and sees every write
+/// submitted before the question, as long as writing succeeds.
 ///
-/// - One order is kept as a whole or not at all, and orders are kept in the order in which they came.
-/// - What is settled outlasts the end of the process, and with ``StoreSettings/Sync/full`` that of the machine.
-/// - When nothing can be kept (a full disk), acceptances are refused at once and all else waits, up to
-///   ``StoreSettings/inboxBytes``; the store tries again by itself.
-/// - A change that SQLite refuses for itself (a second message at the same place) is left out and told; acceptances among
-///   them are refused. Changes about something that is not kept change nothing.
+/// - A write is atomic, and writes are committed in the order of submission.
+/// - Settled writes survive the end of the process, and with ``StoreSettings/Sync/full`` a crash of the machine.
+/// - While writing fails (a full disk), acceptances are refused at once and all else is pending, up to
+///   ``StoreSettings/inboxBytes``; the store retries by itself.
+/// - An operation that SQLite refuses for itself (a second message at the same place) is left out and reported;
+///   acceptances among them are refused. Operations about rows that do not exist change nothing.
 public final class Store: Sendable {
     private let core: StoreCore
 
@@ -20,11 +20,12 @@ public final class Store: Sendable {
 
     deinit { _ = core.beginClosing(within: .seconds(1)) }
 
-    /// Opens the file and brings it to the present version; creates it, readable by its owner alone, when there is none.
+    /// Opens the file and migrates it to the present version; creates it, readable by its owner alone, when there is
+    /// none.
     ///
     /// A damaged file is renamed, and a new one made. Blocks; files up to 64 MiB are read as a whole.
     ///
-    /// - Parameter wallClockMilliseconds: since 1970 UTC; names damaged files, and is what ages are counted from.
+    /// - Parameter wallClockMilliseconds: since 1970 UTC; names damaged files, and is the base of messages' ages.
     public static func open(
         _ settings: StoreSettings, wallClockMilliseconds: Int64
     ) throws(StoreOpenError) -> (Store, StoreOpening) {
@@ -35,7 +36,7 @@ public final class Store: Sendable {
         return (Store(core), parts.opening)
     }
 
-    /// Everything that a bridge begins with. Blocks; only before ``start(settled:condition:)``.
+    /// The state with which a bridge starts. Blocks; only before ``start(settled:condition:)``.
     ///
     /// - Parameter messagesPerRoom: the newest of each room, at most so many.
     public func load(messagesPerRoom: Int = StoredState.messagesPerRoom) throws(StoreFailure) -> StoredState {
@@ -45,7 +46,7 @@ public final class Store: Sendable {
         do throws(SQLiteError) {
             return try core.queries.everything(messagesPerRoom: messagesPerRoom)
         } catch {
-            if error.reach == .file { StoreFile.suspect(core.settings.path) }
+            if error.scope == .file { StoreFile.markSuspect(core.settings.path) }
             throw StoreFailure(error.sentence)
         }
     }
@@ -80,10 +81,11 @@ public final class Store: Sendable {
         if case .success = startDetachedThread(name: name, body) { true } else { false }
     }
 
-    /// Hands over an order. Never blocks, and may be called before ``start(settled:condition:)``.
+    /// Submits a write. Never blocks, and may be called before ``start(settled:condition:)``.
     ///
     /// - Parameter ticket: greater than those before it, and than zero.
-    /// - Returns: false when the inbox is full or the store closed; then nothing was taken, and nothing will be told.
+    /// - Returns: false when the inbox is full or the store closed; then nothing was taken, and nothing will be
+    ///   reported.
     public func submit(_ ticket: StoreTicket, _ operations: [StoreOperation]) -> Bool {
         core.submit(ticket, operations)
     }
@@ -92,7 +94,7 @@ public final class Store: Sendable {
 
     // `done` is called once, on the reader's thread, or at once when the question cannot be asked.
 
-    /// A room as ``load(messagesPerRoom:)`` has it; an empty one when nothing is kept of it.
+    /// A room as in ``load(messagesPerRoom:)``; an empty one when the store has nothing of it.
     public func loadRoom(
         _ key: StoredRoomKey, _ done: @escaping @Sendable (Result<StoredRoom, StoreFailure>) -> Void
     ) {
@@ -111,7 +113,7 @@ public final class Store: Sendable {
         }
     }
 
-    /// Where the page that `query` asks for lies, and its references. One from which people are left out may be looked for in
+    /// The place of the page that `query` asks for, and its references. A page from which senders are left out may take
     /// many steps, between which other questions are answered; it fails beyond 1,000,000 messages.
     public func findPlaces(
         _ key: StoredRoomKey, _ query: StoredPageQuery,
@@ -144,14 +146,14 @@ public final class Store: Sendable {
 
     // MARK: - The end
 
-    /// Commits what waits and closes the file. Blocks at most about `limit`; what is not on disk by then is not kept,
-    /// and acceptances among it are refused.
+    /// Commits the pending writes and closes the file. Blocks at most about `limit`; writes that are not on disk by
+    /// then are lost, and acceptances among them are refused.
     public func close(within limit: Duration) {
         if core.beginClosing(within: limit) { core.waitForEnd(within: limit) }
     }
 
     // MARK: - For tests
 
-    /// Has the writer do something between two batches.
-    func onWriter(_ errand: @escaping @Sendable (StoreWriter) -> Void) { core.onWriter(errand) }
+    /// Runs a closure on the writer's thread, between two batches.
+    func onWriter(_ job: @escaping @Sendable (StoreWriter) -> Void) { core.onWriter(job) }
 }

@@ -9,7 +9,7 @@ import WireBytes
 ///     studio.greet(room: "lobby", name: "ada")
 ///     studio.stop()
 ///
-/// The loop runs until ``stop()``, whether or not anybody holds the driver.
+/// The loop runs until ``stop()``, with or without references to the driver.
 public final class StudioDriver: Sendable {
     /// The port it is bound to: the kernel's choice when 0 was asked for.
     public let port: Int
@@ -21,19 +21,20 @@ public final class StudioDriver: Sendable {
     }
 
     /// - Parameters:
-    ///   - host: the address or name to listen on. The studio lets anybody in, so anything but the machine itself is a
+    ///   - host: the address or name to listen on. The studio accepts all clients, so anything but the machine itself
+    ///     is a
     ///     decision.
     ///   - port: 0 for any free one.
     ///   - rooms: rooms that the page names and a visitor waits in. Every other path is a room as well.
     ///   - visitor: whether there are visitors.
-    /// - Throws: ``TransportError`` when there is no thread, or nobody may listen there.
+    /// - Throws: ``TransportError`` when there is no thread, or the address is not available.
     public static func start(
         host: String = "127.0.0.1", port: Int, rooms: [String], visitor: Bool
     ) async throws -> StudioDriver {
         let loop = try NetworkLoop.start(name: "studio")
         do {
             let address = try await loop.run { transport in
-                transport.attach(StudioHouse(visitedRooms: visitor ? rooms : []))
+                transport.attach(StudioRouter(visitedRooms: visitor ? rooms : []))
                 return try transport.listen(ListenOptions(.host(host, port: port))).1
             }
             return StudioDriver(port: address.port ?? port, loop: loop)
@@ -43,14 +44,14 @@ public final class StudioDriver: Sendable {
         }
     }
 
-    /// Tells the visitor of `room`, if there is one, that `name` has joined. From any thread; does not wait.
+    /// Notifies the visitor of `room`, if there is one, that `name` has joined. From any thread; does not wait.
     public func greet(room: String, name: String) {
-        loop.enqueue { ($0.delegate as? StudioHouse)?.newcomer(name, room: room, transport: $0) }
+        loop.enqueue { ($0.delegate as? StudioRouter)?.newcomer(name, room: room, transport: $0) }
     }
 
     /// Says goodbye and ends the loop. From any thread; does not wait, see ``waitUntilStopped()``. Again is harmless.
     public func stop() {
-        loop.enqueue { ($0.delegate as? StudioHouse)?.shutDown($0) }
+        loop.enqueue { ($0.delegate as? StudioRouter)?.shutDown($0) }
         loop.stop()
     }
 
@@ -61,7 +62,7 @@ public final class StudioDriver: Sendable {
 // MARK: -
 
 /// Runs the relay and the visitors on a transport. Everything here happens on the loop.
-private final class StudioHouse: TransportDelegate {
+private final class StudioRouter: TransportDelegate {
     private var server: StudioServer
     private var visitors: [String: StudioVisitor] = [:]
     private var randomness = BufferedSystemRandom()
@@ -71,7 +72,7 @@ private final class StudioHouse: TransportDelegate {
         for room in visitedRooms { visitors[room] = StudioVisitor(room: room) }
     }
 
-    // MARK: What is asked
+    // MARK: Requests
 
     func newcomer(_ name: String, room: String, transport: Transport) {
         visitors[room]?.newcomer(name, now: transport.now, using: &randomness)
@@ -81,7 +82,7 @@ private final class StudioHouse: TransportDelegate {
         run(server.shutDown(now: transport.now), transport)
     }
 
-    // MARK: What happened
+    // MARK: Events
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         transport.setSendLimit(id, bytes: StudioLimits.sendQueueBytes)

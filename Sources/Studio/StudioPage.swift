@@ -2,7 +2,7 @@ import HTTPProtocol
 import WSProtocol
 import WireBytes
 
-/// What somebody sees who opens the studio in a browser or with curl.
+/// The studio's page for browsers and curl.
 enum StudioPage {
     /// The whole answer to a request that asks for no WebSocket. The transport ends after it.
     static func answer(to request: HTTPRequestHead, rooms: [String]) -> ByteSlice {

@@ -1,8 +1,8 @@
-import WireBytes
+import HTTPProtocol
 
 /// The name of a room, taken from the path that a client connects to.
 enum StudioRoomName {
-    /// Bytes of a name. Backends show names to people; nobody reads more than this.
+    /// Bytes of a name. Backends show names to people; longer ones are unreadable.
     static let maxBytes = 200
     /// Where `/` leads.
     static let fallback = "lobby"
@@ -13,36 +13,12 @@ enum StudioRoomName {
     ///
     /// Source: RFC 3986 §2.1, §3.3.
     static func parse(target: String) -> String? {
-        let bytes = Array(target.utf8)
-        var path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-        while path.last == UInt8(ascii: "/") { path.removeLast() }
-        guard !path.isEmpty else { return fallback }
-        let start = path.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? path.startIndex
-        guard let name = percentDecoded(path[start...]), name.count <= maxBytes,
-            name.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }), name.withUnsafeBytes({ UTF8Validator.isValid($0) })
+        var path = target.prefix { $0 != "?" && $0 != "#" }
+        while path.last == "/" { path.removeLast() }
+        guard let last = path.split(separator: "/").last else { return fallback }
+        guard let name = HTTPURL.percentDecoded(String(last)), name.utf8.count <= maxBytes,
+            name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
         else { return nil }
-        return String(decoding: name, as: UTF8.self)
-    }
-
-    private static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
-        var decoded: [UInt8] = []
-        decoded.reserveCapacity(bytes.count)
-        var rest = bytes
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                decoded.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else {
-                return nil
-            }
-            decoded.append(high << 4 | low)
-        }
-        return decoded
-    }
-
-    private static func hexValue(_ byte: UInt8) -> UInt8? {
-        guard ASCII.isHexDigit(byte) else { return nil }
-        return ASCII.isDigit(byte) ? byte - UInt8(ascii: "0") : (byte | 0x20) - UInt8(ascii: "a") + 10
+        return name
     }
 }

@@ -1,10 +1,10 @@
 import WireBytes
 
-/// What the visitor knows to say: one table, read from the top, the first row that fits.
+/// The visitor's answers: one table, read from the top, the first row that fits.
 enum StudioScript {
-    /// What a text may mention.
+    /// Values for a text.
     struct Facts {
-        /// Whom it is for, fit for printing.
+        /// The addressee, printable.
         var name: String
         var room: String
         /// `14:03:07 UTC`.
@@ -61,8 +61,7 @@ enum StudioScript {
             ]),
         Row(
             topic: "thanks", words: ["thanks", "thank", "merci", "danke"], texts: [{ "You are welcome, \($0.name)." }]),
-        Row(
-            topic: "goodbye", words: ["bye", "goodbye", "ciao"], texts: [{ "See you, \($0.name)." }]),
+        Row(topic: "goodbye", words: ["bye", "goodbye", "ciao"], texts: [{ "See you, \($0.name)." }]),
         Row(
             topic: "hello", words: ["hello", "hi", "hey", "hallo", "salut", "bonjour", "moin", "welcome"],
             greets: true,
@@ -96,21 +95,21 @@ enum StudioScript {
             { "I keep one id whatever I am called, \($0.name), so your client always knows it is me." },
         ])
 
-    /// `who` is one name, or several as a list.
+    /// - Parameter who: one name, or several as a list.
     static func greeting(_ who: String, room: String) -> String {
         "Welcome to \(room), \(who). I am the visitor of this practice room; say help to hear what I know."
     }
 
-    /// Before the first answer to somebody who was not greeted yet.
+    /// Before the first answer to a person without a greeting.
     static func preface(_ name: String) -> String { "Hello \(name). " }
 
     static func pong(_ name: String, _ token: String) -> String { "\(name): pong-\(token)" }
 
     // MARK: - Reading a message
 
-    /// Bytes of a message in which words are looked for. What people mean stands at the front.
+    /// Bytes of a message in which words are looked for.
     static let maxScannedBytes = 2048
-    /// Bytes of what follows `ping-`; the rest is cut.
+    /// Bytes of the token behind `ping-`; the rest is cut.
     static let maxTokenBytes = 64
     /// Characters of a name that are repeated.
     static let maxNameLength = 40
@@ -131,7 +130,7 @@ enum StudioScript {
         return Set(pieces.map { String(decoding: $0.map(ASCII.lowercased), as: UTF8.self) })
     }
 
-    /// What follows the first `ping-` that begins a word: ASCII letters, digits, `-` and `_`.
+    /// The token behind the first `ping-` that begins a word: ASCII letters, digits, `-` and `_`.
     static func pingToken(in text: String) -> String? {
         let bytes = Array(text.utf8)
         let sign = Array("ping-".utf8)

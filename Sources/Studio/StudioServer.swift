@@ -4,14 +4,14 @@ public import WireBytes
 
 // The relay of the studio, without sockets: bytes in, actions out.
 //
-// It behaves as the server of the `envelope` dialect does, except that rooms are told apart by path:
-// - What a client sends goes to everybody in its room, the sender included. Binary becomes text; anything else is
-//   forwarded as it came, JSON or not, and nothing is kept or checked.
+// It behaves as the server of the `envelope` dialect does, except that each path is a room:
+// - A client's frames go to all members of its room, the sender included. Binary becomes text; anything else is
+//   forwarded as it came, JSON or not, without storing or checking it.
 // - It sends no pings and answers those it gets.
-// - A request for no WebSocket gets a page that says what this is.
+// - A request for no WebSocket gets a page with an explanation.
 //
-// A peer is in one of two states: handshaking, against a deadline, or in a room. A peer that is told to end is forgotten
-// at once; what it still sends, and the report of its end, mean nothing.
+// A peer is in one of two states: handshaking, against a deadline, or in a room. A peer is removed as soon as it is to
+// end; its further bytes, and the report of its end, are ignored.
 
 /// Names a connection of the studio; the owner's choice, never used again.
 public struct StudioPeerID: Hashable, Sendable {
@@ -20,12 +20,12 @@ public struct StudioPeerID: Hashable, Sendable {
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// What the owner of a ``StudioServer`` must do, in order.
+/// Actions for the owner of a ``StudioServer``, in order.
 public enum StudioAction: Equatable {
     case send(StudioPeerID, ByteSlice)
-    /// Send what is queued, then end the transport.
+    /// Flush, then end the transport.
     case close(StudioPeerID)
-    /// Nothing to do: a peer of `room` said `frame`, and everybody in it was sent it. For those who listen in.
+    /// Nothing to do: a peer of `room` sent `frame`, and it was relayed to all members. For observers.
     case relayed(room: String, frame: [UInt8])
 }
 
@@ -52,7 +52,7 @@ public struct StudioServer: ~Copyable {
     private final class Peer {
         /// Nil while the peer is handshaking.
         var room: String?
-        /// Not in an enum with the room: taking it out for each read would copy what it holds, a byte at a time if the
+        /// Not in an enum with the room: taking it out for each read would copy its buffer, a byte at a time if the
         /// peer likes.
         var handshake = WebSocketServerHandshake()
         var connection = WebSocketConnection(
@@ -74,7 +74,7 @@ public struct StudioServer: ~Copyable {
     /// Members of each room that has any, in the order in which they came, so that a run can be repeated.
     private var rooms: [String: [StudioPeerID]] = [:]
     private var handshakes = DeadlineHeap<StudioPeerID>()
-    /// Writes frames for whole rooms: without a mask, one frame is right for everybody.
+    /// Writes frames for whole rooms: without a mask, one frame serves all members.
     private var broadcaster = WebSocketConnection(role: .server)
     private var writer = ByteWriter()
     private var isShutDown = false
@@ -84,16 +84,16 @@ public struct StudioServer: ~Copyable {
 
     // MARK: - State
 
-    /// Peers that have neither ended nor been told to.
+    /// Peers that have not ended and are not to end.
     public var peerCount: Int { peers.count }
 
-    /// Peers in a room; 0 for one that nobody is in.
+    /// Peers in a room; 0 for an empty one.
     public func memberCount(in room: String) -> Int { rooms[room]?.count ?? 0 }
 
     /// When ``deadlineReached(now:)`` is wanted, or nil.
     public mutating func nextDeadline() -> MonotonicInstant? { handshakes.next() }
 
-    // MARK: - What happened
+    // MARK: - Events
 
     public mutating func peerConnected(_ id: StudioPeerID, now: MonotonicInstant) -> [StudioAction] {
         guard peers.count < StudioLimits.maxPeers, !isShutDown else {
@@ -119,10 +119,10 @@ public struct StudioServer: ~Copyable {
         return actions
     }
 
-    /// The transport of a peer has ended, whoever ended it.
+    /// The transport of a peer has ended, for any reason.
     public mutating func peerClosed(_ id: StudioPeerID) { forget(id) }
 
-    /// Ends peers whose request did not come in time.
+    /// Ends peers with an overdue request.
     public mutating func deadlineReached(now: MonotonicInstant) -> [StudioAction] {
         var actions: [StudioAction] = []
         while let id = handshakes.popDue(now) {
@@ -133,9 +133,9 @@ public struct StudioServer: ~Copyable {
         return actions
     }
 
-    // MARK: - What is asked
+    // MARK: - Requests
 
-    /// Says `text`, well-formed UTF-8, to everybody in `room`, as a member of our own house would. Not reported as
+    /// Sends `text`, well-formed UTF-8, to all members of `room`, as an internal member. Not reported as
     /// ``StudioAction/relayed(room:frame:)``.
     public mutating func broadcast(_ text: [UInt8], to room: String) -> [StudioAction] {
         guard let members = rooms[room], appendFrame(text) else { return [] }
@@ -143,7 +143,7 @@ public struct StudioServer: ~Copyable {
         return members.map { .send($0, frame) }
     }
 
-    /// Says goodbye to everybody and takes nobody any more.
+    /// Ends all peers and refuses new ones.
     public mutating func shutDown(now: MonotonicInstant) -> [StudioAction] {
         isShutDown = true
         var actions: [StudioAction] = []
@@ -211,7 +211,7 @@ public struct StudioServer: ~Copyable {
             }
         }
         relay(said, in: room, &actions)
-        // After what was relayed, because a Close among the answers must be the last thing the peer is sent.
+        // After the relayed frames, because a Close among the answers must be the last frame to the peer.
         if answers.count > 0 { actions.append(.send(id, answers.take())) }
         if peer.connection.shouldCloseTransport { end(id, &actions) }
     }

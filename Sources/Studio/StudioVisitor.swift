@@ -2,22 +2,22 @@ public import ChatModel
 import Dialects
 public import WireBytes
 
-// The scripted visitor of a room, as a value: what others say and `now` in, frames out.
+// The scripted visitor of a room, as a value: frames of others and `now` in, frames out.
 //
-// It is an ordinary member that speaks the `envelope` dialect, so that one person alone with an IRC client sees typing,
-// receipts and answers cross the bridge. The rules it keeps:
+// It is an ordinary member that speaks the `envelope` dialect, so that a single person with an IRC client sees typing,
+// receipts and answers cross the bridge. Its rules:
 // - A newcomer is greeted by name within ``greetingLimit``, after some typing. Newcomers of the same moment share one
-//   greeting. Joins are invisible on this wire, so whoever sees them says so with ``newcomer(_:now:using:)``; a sender who
-//   was never announced is greeted with the first answer.
+//   greeting. Joins are invisible on this wire, so ``newcomer(_:now:using:)`` reports them; an unannounced sender is
+//   greeted with the first answer.
 // - Every message of others is acknowledged with a read receipt, ``readingTime`` after it came.
 // - A message is answered after typing, unless an answer to its sender is already on its way or ``maxAnswers`` are.
 // - `ping-X` is answered `pong-X` at once; programs use it as a barrier.
-// - It never answers itself, which includes visitors of other rooms: they are one person. To an empty room it says
-//   nothing, and what it meant to say is forgotten.
+// - It never answers itself, which includes visitors of other rooms: they are one person. In an empty room, due frames
+//   are dropped.
 
 /// One scripted visitor. See the top of the file for its rules.
 public struct StudioVisitor {
-    /// Who it is, the same in every room, so that peers see one person.
+    /// Its id, the same in every room, so that peers see one person.
     public static let id = ChatID("5E0C1B54-7E0D-4C0B-9C52-7B1D0F6A21E8")
     public static let name = "Remy"
 
@@ -35,10 +35,9 @@ public struct StudioVisitor {
     public static let maxAnswers = 5
     /// Receipts on their way at once; a flood beyond them stays unread.
     public static let maxReceipts = 500
-    /// People remembered as greeted. Beyond it all are forgotten and may be greeted again.
+    /// People remembered as greeted. Beyond it the memory is cleared, and they may be greeted again.
     static let maxKnown = 1000
-    /// Bytes of an id that is kept. Ids of this wire have 36; whoever sends more is heard, but neither answered nor
-    /// acknowledged.
+    /// Longest id, in bytes. Ids of this wire have 36; senders with longer ones are neither answered nor acknowledged.
     static let maxIDBytes = 256
 
     private struct Answer {
@@ -58,7 +57,7 @@ public struct StudioVisitor {
     private var receipts: [(id: ChatID, at: MonotonicInstant)] = []
     /// The first of `receipts` that is not sent.
     private var nextReceipt = 0
-    /// Who shares the greeting on its way.
+    /// The names in the pending greeting.
     private var newcomers: [String] = []
     private var knownPeople: Set<String> = []
     private var knownNames: Set<String> = []
@@ -76,12 +75,10 @@ public struct StudioVisitor {
         return answers.reduce(receipt) { least, answer in least.map { min($0, answer.next) } ?? answer.next }
     }
 
-    // MARK: - What happened
+    // MARK: - Events
 
-    /// Somebody called `name` has joined. They will be greeted, again if they were before.
-    public mutating func newcomer(
-        _ name: String, now: MonotonicInstant, using rng: inout some RandomNumberGenerator
-    ) {
+    /// A person called `name` has joined. They will be greeted, again if they were before.
+    public mutating func newcomer(_ name: String, now: MonotonicInstant, using rng: inout some RandomNumberGenerator) {
         let name = StudioScript.printable(name)
         guard name != Self.name else { return }
         remember(person: nil, name: name)
@@ -92,7 +89,7 @@ public struct StudioVisitor {
         if newcomers.count <= StudioScript.maxGreetedNames, !newcomers.contains(name) { newcomers.append(name) }
     }
 
-    /// A frame that somebody sent to the room; the visitor's own are recognised.
+    /// A frame of the room; the visitor's own are recognised.
     ///
     /// - Parameter wall: the time of day, for the frames that answer at once.
     /// - Returns: frames to send to the room now.
@@ -118,7 +115,7 @@ public struct StudioVisitor {
         return frames
     }
 
-    /// - Parameter hasCompany: whether anybody would hear it. If not, what is due is dropped.
+    /// - Parameter hasCompany: whether the room has other members. If not, due frames are dropped.
     /// - Returns: frames to send to the room now, oldest first.
     public mutating func timerFired(
         now: MonotonicInstant, wall: ChatTimestamp, hasCompany: Bool, using rng: inout some RandomNumberGenerator
@@ -168,8 +165,7 @@ public struct StudioVisitor {
         let row = StudioScript.row(for: message.text)
         let turn = turns[row.topic, default: 0]
         turns[row.topic] = (turn + 1) % row.texts.count
-        let facts = StudioScript.Facts(
-            name: name, room: room, time: StudioScript.timeOfDay(wall.milliseconds))
+        let facts = StudioScript.Facts(name: name, room: room, time: StudioScript.timeOfDay(wall.milliseconds))
         var text = row.texts[turn](facts)
         if remember(person: person, name: name), !row.greets { text = StudioScript.preface(name) + text }
         let start = thoughtOut(from: now, using: &rng)
@@ -204,7 +200,7 @@ public struct StudioVisitor {
     private mutating func dropDue(_ now: MonotonicInstant) {
         while nextReceipt < receipts.count, receipts[nextReceipt].at <= now { nextReceipt += 1 }
         compactReceipts()
-        // Somebody who left in the middle of the typing is not waited for.
+        // People who left during the typing are not greeted.
         if answers.contains(where: { $0.person == nil && $0.next <= now }) { newcomers = [] }
         answers.removeAll { $0.next <= now }
     }
@@ -219,9 +215,7 @@ public struct StudioVisitor {
 
     private static let person = ChatPerson(id: id, name: name)
 
-    private func say(
-        _ text: String, wall: ChatTimestamp, using rng: inout some RandomNumberGenerator
-    ) -> [[UInt8]] {
+    private func say(_ text: String, wall: ChatTimestamp, using rng: inout some RandomNumberGenerator) -> [[UInt8]] {
         encode(.message(ChatMessage(id: Self.freshID(using: &rng), sender: Self.person, text: text, at: wall)))
     }
 

@@ -1,4 +1,5 @@
 import CSystem
+import Glibc
 
 /// Starts a thread that runs `body` and is to be joined; the failure is a positive error number.
 package func startThread(name: String, _ body: @escaping @Sendable () -> Void) -> Result<UInt, ThreadFailure> {
@@ -25,7 +26,40 @@ package struct ThreadFailure: Error {
     package let errno: Int32
 }
 
-/// Starts a thread that runs `body` and is nobody's to join.
+/// Starts a detached thread that runs `body`.
 package func startDetachedThread(name: String, _ body: @escaping @Sendable () -> Void) -> Result<Void, ThreadFailure> {
     startThread(name: name, body).map { cb_thread_detach($0) }
+}
+
+/// A value that several threads share under one pthread mutex. Nothing blocks while it is held.
+///
+/// `Synchronization.Mutex` would do, but its library is not instrumented, so the thread sanitizer reports false races.
+package final class Locked<Value>: @unchecked Sendable {
+    // Sendable because `value` is reached only between lock and unlock, and neither the mutex nor the value ever moves:
+    // both live in memory that this object allocated and frees.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let value: UnsafeMutablePointer<Value>
+
+    package init(_ initial: sending Value) {
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+        value = .allocate(capacity: 1)
+        value.initialize(to: initial)
+    }
+
+    deinit {
+        value.deinitialize(count: 1)
+        value.deallocate()
+        pthread_mutex_destroy(mutex)
+        mutex.deinitialize(count: 1)
+        mutex.deallocate()
+    }
+
+    /// Calls `body` with the value while no other thread has it. `body` must not take the same lock.
+    package func withLock<R>(_ body: (inout sending Value) -> sending R) -> sending R {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body(&value.pointee)
+    }
 }

@@ -2,14 +2,15 @@ import CSystem
 import Glibc
 import WireBytes
 
-// Outgoing connections: look the name up, race its addresses, keep the first that stands.
+// Outgoing connections: look the name up, race its addresses, take the first that answers.
 //
-// While the addresses of a host are tried, the connection has no descriptor of its own. Each address has a racer: a socket
-// under a tag of its own. The first racer that the peer answers becomes the connection's socket; the others are closed.
+// While the addresses of a host are tried, the connection has no descriptor of its own. Each address has a racer: a
+// socket under a tag of its own. The first racer that the peer answers becomes the connection's socket; the others
+// are closed.
 
 /// An outgoing connection that does not stand yet.
 struct ConnectAttempt {
-    /// What the owner wrote, for sentences.
+    /// The host as the owner gave it, for error messages.
     var host: String
     /// When the whole attempt is given up.
     var deadline: MonotonicInstant
@@ -18,7 +19,7 @@ struct ConnectAttempt {
     var next = 0
     /// Tags of the racers under way, oldest first.
     var racers: [UInt32] = []
-    /// Why the address that failed last did.
+    /// The failure of the address tried last.
     var failure: StreamEnd?
 }
 
@@ -30,11 +31,11 @@ struct ConnectRacer {
 }
 
 extension Transport {
-    /// Opens a connection to a name or a numeric address; the delegate hears of success or failure in a later turn.
+    /// Opens a connection to a name or a numeric address; success or failure is reported in a later turn.
     ///
-    /// Names are looked up on another thread. Their addresses are raced: one is tried after the other, the families taking
-    /// turns, without waiting longer than ``TransportLimits/connectionAttemptDelay`` for the ones before; the first to
-    /// answer is taken. `timeout` covers everything but TLS; a handshake has ``TLSLimits/handshakeTimeout``.
+    /// Names are looked up on another thread. Their addresses are raced: one is tried after the other, the families
+    /// taking turns, without waiting longer than ``TransportLimits/connectionAttemptDelay`` for the ones before; the
+    /// first to answer is taken. `timeout` covers everything but TLS; a handshake has ``TLSLimits/handshakeTimeout``.
     ///
     /// - Parameter tls: how the connection is secured; nil: not at all.
     ///
@@ -69,9 +70,9 @@ extension Transport {
         connect(toFirstOf: [address], host: address.host, timeout: timeout, tls: tls)
     }
 
-    /// Opens a connection to whichever of `addresses` answers first; they are raced as those of a name are.
+    /// Opens a connection to the first of `addresses` that answers; they are raced as those of a name are.
     ///
-    /// - Parameter host: what people call the place, for sentences.
+    /// - Parameter host: the name of the place in error messages.
     public func connect(
         toFirstOf addresses: [SocketAddress], host: String, timeout: Duration, tls: TLSClientSettings? = nil
     ) -> ConnectionID {
@@ -176,7 +177,7 @@ extension Transport {
         var error = cb_socket_error(racer.descriptor)
         if error == 0 {
             guard events & CB_EPOLLOUT != 0 else { return }
-            // From here on its events are the connection's; the kernel tells again what is ready already.
+            // From here on its events are the connection's; the kernel reports again what is ready already.
             let modified = cb_epoll_modify(executor.epoll, racer.descriptor, Self.connectionEvents, id.rawValue)
             if modified >= 0 {
                 racers[tag] = nil
@@ -194,7 +195,7 @@ extension Transport {
         startNextRacer(id, connection)
     }
 
-    /// A racer has won: its socket is the connection's. False when TLS comes before the owner is told.
+    /// A racer has won: its socket is the connection's. False when TLS precedes the report to the owner.
     private func stand(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ descriptor: Int32,
         _ address: SocketAddress
@@ -219,7 +220,7 @@ extension Transport {
         }
     }
 
-    /// Forgets the attempt and closes the racers that are left.
+    /// Drops the attempt and closes the racers that are left.
     func abandonAttempt(_ id: ConnectionID) {
         guard let attempt = attempts.removeValue(forKey: id) else { return }
         timers.cancel(.connect(id))

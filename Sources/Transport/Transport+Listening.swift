@@ -2,7 +2,7 @@ import CSystem
 import Glibc
 import WireBytes
 
-/// The sockets that one ``ListenerID`` stands for.
+/// The sockets of one ``ListenerID``.
 struct Listener {
     var tags: [UInt32]
     var addresses: [SocketAddress]
@@ -13,15 +13,16 @@ struct Listener {
 struct ListenerSocket {
     var id: ListenerID
     var descriptor: Int32
-    /// The socket file we made, by device and inode, so that only our own is removed.
+    /// The socket file made by this listener, by device and inode, so that no other file is removed.
     var file: (path: String, device: UInt, inode: UInt)?
 }
 
 extension Transport {
     /// Opens a listener; connections are accepted from the next turn on.
     ///
-    /// - Returns: its id, and the address it is bound to: the first, when a name has several (see ``addresses(of:)``).
-    /// - Throws: what the kernel said about the first address, when none could be bound.
+    /// - Returns: its id, and the address it is bound to: the first, when a name has several (see
+    ///   ``addresses(of:)``).
+    /// - Throws: the kernel's error for the first address, when none could be bound.
     public func listen(_ options: ListenOptions) throws(TransportError) -> (ListenerID, SocketAddress) {
         guard !isShutDown else { throw .systemCallFailed(call: "listen", errno: ECANCELED) }
         let security = try options.tls.map(makeSecurity)
@@ -60,7 +61,7 @@ extension Transport {
     public func closeListener(_ id: ListenerID) {
         guard let listener = listeners.removeValue(forKey: id) else { return }
         if listener.security != nil { abortHandshakes(of: id) }
-        if listener.proxies != nil { abortAnnouncements(of: id) }
+        if listener.proxies != nil { abortProxyHeaders(of: id) }
         for tag in listener.tags {
             timers.cancel(.acceptRest(tag))
             guard let socket = listenerSockets.removeValue(forKey: tag) else { continue }
@@ -79,7 +80,7 @@ extension Transport {
 
     func acceptConnections(_ tag: UInt32) {
         for _ in 0..<TransportLimits.acceptsPerTurn {
-            // The delegate may close the listener while we accept.
+            // The delegate may close the listener during the loop.
             guard let socket = listenerSockets[tag] else { return }
             if listeners[socket.id]?.security != nil, tls.acceptedHandshakes >= TLSLimits.handshakesAtOnce {
                 rest(tag, socket)
@@ -111,7 +112,7 @@ extension Transport {
     private func accepted(_ descriptor: Int32, peer: SocketAddress, listener: ListenerID) {
         guard let delegate else { return cb_close(descriptor) }
         if let proxies = listeners[listener]?.proxies {
-            return acceptAnnounced(descriptor, peer: peer, listener: listener, proxies)
+            return acceptProxied(descriptor, peer: peer, listener: listener, proxies)
         }
         if let security = listeners[listener]?.security {
             return acceptSecurely(descriptor, peer: peer, listener: listener, security)
@@ -136,7 +137,7 @@ extension Transport {
         return (id, connection)
     }
 
-    /// What the kernel is asked to tell of a connection's socket.
+    /// The events that the kernel reports of a connection's socket.
     static let connectionEvents = CB_EPOLLIN | CB_EPOLLOUT | CB_EPOLLRDHUP | CB_EPOLLPRI | CB_EPOLLET
 
     /// A number for the tag of a socket that is no connection, unlike that of any other now.
@@ -172,17 +173,17 @@ extension Transport {
         }
     }
 
-    /// Reads a listener's certificate, key and authorities again. New handshakes use them; connections live on with what
-    /// they have. Does nothing for a listener without TLS.
+    /// Reads a listener's certificate, key and authorities again. New handshakes use them; connections stay with
+    /// theirs. Does nothing for a listener without TLS.
     ///
-    /// - Throws: why the new ones cannot be used; the old ones stay in force.
+    /// - Throws: the reason why the new ones cannot be used; the old ones stay in force.
     public func reloadCertificates(_ id: ListenerID) throws(TLSSetupError) { try listeners[id]?.security?.reload() }
 
     private func watchCertificateFiles() {
         if timers[.certificates] == nil { timers.set(.certificates, at: now + TLSLimits.fileCheckInterval) }
     }
 
-    /// Looks whether files have changed; see ``ListenerSecurity/check()``.
+    /// Checks whether files have changed; see ``ListenerSecurity/check()``.
     func checkCertificateFiles() {
         var isWatching = false
         for id in listeners.keys where listeners[id]?.security?.watchesFiles == true {

@@ -6,8 +6,8 @@ import WireBytes
 extension Transport {
     // MARK: - Questions
 
-    /// SHA-256 of the certificate that the peer showed, as 64 hexadecimal digits; nil where it showed none or the
-    /// connection is plain. On listeners it was verified against the listener's authorities, where these are named.
+    /// SHA-256 of the peer's certificate, as 64 hexadecimal digits; nil where it showed none or the connection is
+    /// plain. On listeners it was verified against the listener's authorities, where these are named.
     public func peerCertificateFingerprint(_ id: ConnectionID) -> String? {
         connections.find(id)?.pointee.secure?.engine.peerCertificate?.fingerprint
     }
@@ -18,14 +18,9 @@ extension Transport {
         return connection.pointee.secure?.engine.description
     }
 
-    /// The name by which an accepted connection's client wants to reach us, in lower case; nil where it names none.
+    /// The server name (SNI) of an accepted connection's client, in lower case; nil where it sent none.
     public func requestedServerName(_ id: ConnectionID) -> String? {
         connections.find(id)?.pointee.secure?.engine.requestedName
-    }
-
-    /// Whether the connection took up an earlier session of the same place and settings.
-    public func isSessionResumed(_ id: ConnectionID) -> Bool {
-        connections.find(id)?.pointee.secure?.engine.isResumed ?? false
     }
 
     // MARK: - Beginning
@@ -48,10 +43,10 @@ extension Transport {
         }
     }
 
-    /// Begins TLS on an outgoing connection that stands, such as one through a proxy; answered by
-    /// ``TransportDelegate/connectionSecured(_:transport:)`` or by its end. What is sent from now on is encrypted.
+    /// Begins TLS on an open outgoing connection, such as one through a proxy; answered by
+    /// ``TransportDelegate/connectionSecured(_:transport:)`` or by its end. Bytes sent from now on are encrypted.
     ///
-    /// - Parameter host: whom the certificate must name.
+    /// - Parameter host: the name that the certificate must have.
     public func startTLS(_ id: ConnectionID, _ settings: TLSClientSettings, host: String) {
         guard let connection = connections.find(id), connection.pointee.phase == .open,
             connection.pointee.secure == nil, secure(id, connection, settings, host: host, port: 0),
@@ -74,16 +69,16 @@ extension Transport {
         guard let (id, connection) = admit(descriptor, .securing) else { return tls.dismiss(peer) }
         let layer = SecureLayer(engine, .accepted(listener, peer))
         connection.pointee.secure(by: layer)
-        beginHandshake(id, connection, layer, layer.introduction)
+        beginHandshake(id, connection, layer, layer.handshakeReport)
     }
 
     func beginHandshake(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
-        _ introduction: SecureLayer.Introduction
+        _ report: SecureLayer.HandshakeReport
     ) {
         connection.pointee.securing()
         timers.set(.handshake(id), at: now + TLSLimits.handshakeTimeout)
-        layer.begin(introduction)
+        layer.begin(report)
         settle(id, connection, layer)
     }
 
@@ -91,21 +86,21 @@ extension Transport {
     func leaveHandshake(_ id: ConnectionID, _ layer: SecureLayer) {
         guard timers[.handshake(id)] != nil else { return }
         timers.cancel(.handshake(id))
-        if case .accepted(_, let peer) = layer.introduction { tls.dismiss(peer) }
+        if case .accepted(_, let peer) = layer.handshakeReport { tls.dismiss(peer) }
     }
 
     func handshakeTimerFired(_ id: ConnectionID) {
         guard let connection = connections.find(id), let layer = connection.pointee.secure else { return }
         // The timer is gone, and with it the mark by which the end would know of the handshake.
-        if case .accepted(_, let peer) = layer.introduction { tls.dismiss(peer) }
+        if case .accepted(_, let peer) = layer.handshakeReport { tls.dismiss(peer) }
         end(id, connection, .tlsFailed(.handshakeTimedOut), reset: true)
     }
 
-    /// Drops those whom the delegate does not know yet, without a word.
+    /// Drops, without a report, the connections that the delegate does not know yet.
     func abortHandshakes(of listener: ListenerID) {
         for id in connections.ids {
             guard let connection = connections.find(id), connection.pointee.phase == .securing,
-                case .accepted(listener, _)? = connection.pointee.secure?.introduction
+                case .accepted(listener, _)? = connection.pointee.secure?.handshakeReport
             else { continue }
             abort(id, silently: true)
         }
@@ -113,7 +108,7 @@ extension Transport {
 
     // MARK: - Receiving
 
-    /// Settles what an earlier piece left. False when nothing may be read now.
+    /// Delivers held bytes and pending ends. False when nothing may be read now.
     func prepareToRead(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
     ) -> Bool {
@@ -135,14 +130,14 @@ extension Transport {
         }
     }
 
-    /// Takes what the socket brought, delivers what it holds, and deals with what it says about the connection.
+    /// Decrypts bytes from the socket, delivers the plain bytes, and acts on the engine's new state.
     func receiveSecurely(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
         _ bytes: UnsafeRawBufferPointer
     ) {
         layer.engine.receive(bytes, into: tls.plainBuffer.bytes) { plain in
-            introduce(id, connection, layer)
-            // The owner may have closed the connection in the meantime; then nobody wants the rest.
+            reportHandshake(id, connection, layer)
+            // The owner may have closed the connection in the meantime; then the rest is dropped.
             guard connections.find(id) != nil, connection.pointee.phase == .open else { return }
             if connection.pointee.flags.contains(.paused) {
                 layer.hold(plain)
@@ -152,7 +147,7 @@ extension Transport {
             }
         }
         if layer.engine.state == .failed(.notTLS), layer.engine.isServer, let first = bytes.first, first < 0x80,
-            case .accepted(let listener, _) = layer.introduction
+            case .accepted(let listener, _) = layer.handshakeReport
         {
             let answer = listeners[listener]?.security?.settings.plainTextAnswer ?? ""
             if !answer.isEmpty { layer.engine.answerPlainly(ByteSlice(answer)) }
@@ -160,7 +155,7 @@ extension Transport {
         settle(id, connection, layer)
     }
 
-    /// Draws the conclusions from where the engine stands. Harmless when there are none.
+    /// Acts on the engine's state: reports, flushes or ends the connection. Idempotent.
     private func settle(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
     ) {
@@ -172,9 +167,9 @@ extension Transport {
         if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
         switch layer.engine.state {
         case .handshaking: return
-        case .open: introduce(id, connection, layer)
+        case .open: reportHandshake(id, connection, layer)
         case .ended:
-            introduce(id, connection, layer)
+            reportHandshake(id, connection, layer)
             guard mayEnd(id, connection, layer) else { return }
             reportEnd(id, connection, .endOfStream)
         case .failed(let failure):
@@ -183,7 +178,8 @@ extension Transport {
         }
     }
 
-    /// Whether the owner is ready to hear of an end. One who pauses hears of it, after what is held, when it resumes.
+    /// Whether an end may be reported now. While reading is paused it waits, behind the held bytes, for the
+    /// resumption.
     private func mayEnd(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
     ) -> Bool {
@@ -200,15 +196,15 @@ extension Transport {
     }
 
     /// The handshake is done: from now on the connection is like any other.
-    private func introduce(
+    private func reportHandshake(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer
     ) {
         guard connection.pointee.phase == .securing else { return }
         leaveHandshake(id, layer)
         connection.pointee.stands()
-        let introduction = layer.takeIntroduction()
+        let report = layer.takeReport()
         if connection.pointee.hasUnsent { enlistForFlush(id, connection) }
-        switch introduction {
+        switch report {
         case .done, .opened(nil): break
         case .opened(let peer?): delegate?.connectionOpened(id, peer: peer, transport: self)
         case .secured: delegate?.connectionSecured(id, transport: self)
@@ -219,7 +215,8 @@ extension Transport {
 
     // MARK: - Sending
 
-    /// Makes the next records, when there is something to say: what is queued, and the goodbye behind the last of it.
+    /// Makes the next records, when there is something to send: of the queue, and a close_notify behind the last of
+    /// it.
     func encryptNext(_ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer) {
         guard layer.failure == nil else { return }
         switch connection.pointee.phase {
@@ -264,16 +261,15 @@ extension Transport {
 
     // MARK: - Failing
 
-    /// Ends a connection whose TLS went wrong. What the engine wants to tell the peer of it still leaves, and the peer gets
-    /// a moment to read it.
+    /// Ends a connection whose TLS failed. The engine's alert is still sent, and the peer gets a moment to read it.
     func failSecurely(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
         _ failure: TLSFailure
     ) {
-        // The owner has heard of the end already, and nobody waits for another.
-        if connection.pointee.phase == .retired { return forget(id, connection) }
+        // The end was reported already.
+        if connection.pointee.phase == .retired { return discard(id, connection) }
         layer.fail(failure)
-        connection.pointee.forgetQueue()
+        connection.pointee.dropQueue()
         guard !layer.engine.outbound.isEmpty, !connection.pointee.flags.contains(.writeBroken) else {
             return end(id, connection, .tlsFailed(failure), reset: false)
         }

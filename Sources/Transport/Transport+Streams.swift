@@ -2,7 +2,7 @@ import CSystem
 import Glibc
 import WireBytes
 
-// Reading, writing and closing of connections that stand.
+// Reading, writing and closing of open connections.
 
 extension Transport {
     // MARK: - Sending
@@ -14,7 +14,7 @@ extension Transport {
         guard connection.pointee.takesBytes else { return }
         connection.pointee.append(slice)
         if connection.pointee.unsentByteCount > Int(connection.pointee.sendLimit) {
-            // Much at once is no proof of a slow reader: first see what the kernel takes of it.
+            // A large queue is no proof of a slow reader: first offer it to the kernel.
             if connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBlocked) {
                 flush(id, connection)
                 guard connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) else {
@@ -65,7 +65,7 @@ extension Transport {
     private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         switch connection.pointee.phase {
         case .securing, .open, .flushing, .retired: break
-        case .free, .resolving, .connecting, .announcing, .lingering, .ended: return
+        case .free, .resolving, .connecting, .awaitingProxyHeader, .lingering, .ended: return
         }
         let layer = connection.pointee.secure
         var budget = TransportLimits.writeBudgetBytes
@@ -112,13 +112,13 @@ extension Transport {
         case .flushing where !connection.pointee.hasUnsent:
             beginLingering(id, connection)
         case .retired where !connection.pointee.hasUnsent:
-            forget(id, connection)
+            discard(id, connection)
         default:
             break
         }
     }
 
-    /// One system call with as many slices as it takes. Answers what the kernel did: bytes, or the negated errno.
+    /// One system call with as many slices as it takes. Returns the kernel's result: bytes, or the negated errno.
     private func write(_ descriptor: Int32, _ queue: borrowing OutboundQueue) -> Int64 {
         counters.callSend()
         if queue.sliceCount == 1 {
@@ -142,11 +142,11 @@ extension Transport {
     }
 
     private func sendFailed(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, errno: Int32) {
-        if connection.pointee.phase == .retired { return forget(id, connection) }
+        if connection.pointee.phase == .retired { return discard(id, connection) }
         let stands = connection.pointee.phase == .open || connection.pointee.phase == .securing
         let mayHaveSent = stands && (errno == EPIPE || errno == ECONNRESET)
         if mayHaveSent, connection.pointee.flags.isDisjoint(with: [.paused, .endReported]) {
-            // The peer is gone, but its last words may still lie in the receive buffer.
+            // The peer is gone, but its last bytes may still lie in the receive buffer.
             connection.pointee.breakWriting()
             enlistForReading(id, connection)
         } else {
@@ -156,7 +156,8 @@ extension Transport {
 
     // MARK: - Receiving
 
-    /// Delivers no bytes, and no end of the stream, until ``resumeReading(_:)``. What is being delivered now is the last.
+    /// Delivers no bytes, and no end of the stream, until ``resumeReading(_:)``. The bytes being delivered now are
+    /// the last.
     public func pauseReading(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.isBeforeClosing else { return }
         connection.pointee.pause()
@@ -185,11 +186,12 @@ extension Transport {
     }
 
     private func read(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        var budget = readBudget
+        var budget = TransportLimits.readBudgetBytes
         while budget > 0 {
             guard connection.pointee.flags.contains(.readable), !connection.pointee.isPaused else { return }
             switch connection.pointee.phase {
-            case .open where !connection.pointee.flags.contains(.endReported), .announcing, .securing, .flushing,
+            case .open where !connection.pointee.flags.contains(.endReported), .awaitingProxyHeader, .securing,
+                .flushing,
                 .lingering:
                 break
             default: return
@@ -197,7 +199,7 @@ extension Transport {
             let layer = connection.pointee.secure
             if let layer, !prepareToRead(id, connection, layer) { return }
             let capacity =
-                layer == nil && connection.pointee.phase != .announcing
+                layer == nil && connection.pointee.phase != .awaitingProxyHeader
                 ? receiveBuffer.count : TLSLimits.receiveBytes
             counters.callReceive()
             let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, capacity)
@@ -211,20 +213,20 @@ extension Transport {
                     } else {
                         delegate?.connectionReceived(id, bytes, transport: self)
                     }
-                    // The owner may have closed it, and the slot may even have a new tenant.
+                    // The owner may have closed it, and the slot may even be another connection's.
                     guard connections.find(id) != nil else { return }
-                } else if connection.pointee.phase == .announcing {
-                    receiveAnnouncement(id, connection, bytes)
+                } else if connection.pointee.phase == .awaitingProxyHeader {
+                    receiveProxyHeader(id, connection, bytes)
                     // From here on it may be another kind of connection, which is read in its own way.
                     if connections.find(id) != nil { enlistForReading(id, connection) }
                     return
                 }
-                if count < capacity, layer?.isUnsettled != true, !connection.pointee.flags.contains(.readToEnd) {
+                if count < capacity, layer?.isUnknown != true, !connection.pointee.flags.contains(.readToEnd) {
                     connection.pointee.readShort()
                     return
                 }
             } else if count == 0 {
-                // The kernel says so again whenever it has something else to say of one that is kept.
+                // On a half-closed connection the kernel repeats this with every other event.
                 let isNews = connection.pointee.peerEnds()
                 if !isNews, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) {
                     return
@@ -244,7 +246,7 @@ extension Transport {
     }
 
     private func peerEnded(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        if connection.pointee.phase == .announcing {
+        if connection.pointee.phase == .awaitingProxyHeader {
             end(id, connection, .endOfStream, reset: false)
         } else if connection.pointee.phase == .securing {
             end(id, connection, .tlsFailed(.closedDuringHandshake), reset: false)
@@ -257,8 +259,8 @@ extension Transport {
         }
     }
 
-    /// The peer sends no more. Reported in the next turn, so that answers the owner makes at the end of this one are queued
-    /// before.
+    /// Reports the end of the peer's stream in the next turn, so that answers the owner makes at the end of this one
+    /// are queued before.
     func reportEnd(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ reason: StreamEnd) {
         connection.pointee.endReported()
         report(id, .closed(reason))
@@ -266,23 +268,21 @@ extension Transport {
 
     // MARK: - Closing
 
-    /// The peer sends no more, of which ``TransportDelegate/connectionClosed(_:_:transport:)`` is just telling, and is to be
-    /// answered all the same: the connection stays, for sending alone, until it is closed from here or breaks. That is
-    /// reported once more.
-    ///
-    /// Nothing happens where the connection has ended.
-    public func keepSending(_ id: ConnectionID) {
+    /// Leaves the connection half-closed, for sending alone, until the owner closes it or it breaks, which is
+    /// reported once more. To be called from within ``TransportDelegate/connectionClosed(_:_:transport:)``; without
+    /// effect on a connection that has ended.
+    public func continueHalfClosed(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.phase == .open else { return }
-        connection.pointee.keep()
+        connection.pointee.halfClose()
     }
 
-    /// Sends what is queued, closes, and waits for the peer to close too, discarding what it still says. When `linger` has
-    /// passed and not everything is sent, the rest is dropped; zero means that one write is tried. The connection ends
-    /// with ``StreamEnd/closedByUs``. One that does not stand yet ends at once.
+    /// Sends the queue, closes, and waits for the peer to close too, discarding its bytes. When `linger` has passed
+    /// and not everything is sent, the rest is dropped; zero means that one write is tried. The connection ends with
+    /// ``StreamEnd/closedByUs``. One that is not open yet ends at once.
     public func closeAfterFlush(_ id: ConnectionID, linger: Duration) {
         guard let connection = connections.find(id) else { return }
         switch connection.pointee.phase {
-        case .resolving, .connecting, .announcing, .securing:
+        case .resolving, .connecting, .awaitingProxyHeader, .securing:
             end(id, connection, .closedByUs, reset: false)
         case .open where !connection.pointee.flags.contains(.endReported):
             connection.pointee.beginFlushing()
@@ -294,7 +294,7 @@ extension Transport {
         }
     }
 
-    /// Ends the connection now: what is queued is dropped and the peer sees a reset. Ends with ``StreamEnd/closedByUs``,
+    /// Ends the connection now: the queue is dropped and the peer sees a reset. Ends with ``StreamEnd/closedByUs``,
     /// or without a report when `silently`.
     public func abort(_ id: ConnectionID, silently: Bool = false) {
         guard let connection = connections.find(id), connection.pointee.phase != .retired else { return }
@@ -316,7 +316,7 @@ extension Transport {
     func lingerTimerFired(_ id: ConnectionID) {
         guard let connection = connections.find(id) else { return }
         if connection.pointee.phase == .retired {
-            forget(id, connection)
+            discard(id, connection)
         } else if connection.pointee.phase == .flushing, connection.pointee.flags.contains(.dirty) {
             // Zero linger: this turn's write has not been tried yet. Afterwards the timer is due again.
             flushFinally(id, connection)
@@ -347,8 +347,8 @@ extension Transport {
         report(id, .closed(byUs ? connection.pointee.secure?.failure ?? .closedByUs : reason))
     }
 
-    /// Drops a connection whose end the owner already knows.
-    func forget(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    /// Drops a connection whose end was reported already.
+    func discard(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         closeDescriptor(connection, reset: connection.pointee.hasUnsent)
         timers.cancel(.linger(id))
         connections.release(id)

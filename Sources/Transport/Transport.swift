@@ -1,15 +1,15 @@
 import CSystem
 import WireBytes
 
-/// The sockets of one loop: listens, connects, moves bytes, and tells its delegate.
+/// The sockets of one loop: listens, connects, moves bytes, and calls its delegate.
 ///
-/// It knows no protocol. A turn of the loop is: reports that earlier calls left, events of the kernel, received bytes,
-/// timers, ``TransportDelegate/turnWillFlush(now:transport:)``, then one write for each connection that has something to
-/// send. Reached only on the loop's thread, through ``NetworkLoop/run(_:)``, hence not `Sendable`.
+/// It knows no protocol. A turn of the loop is: reports that earlier calls left, events of the kernel, received
+/// bytes, timers, ``TransportDelegate/turnWillFlush(now:transport:)``, then one write for each connection that has
+/// something to send. Reached only on the loop's thread, through ``NetworkLoop/run(_:)``, hence not `Sendable`.
 ///
-/// Descriptors are registered once, edge-triggered, for everything; the flags of ``Connection`` remember what the
-/// kernel said. TLS sits where bytes cross between socket and owner, in a ``SecureLayer`` of those connections that have
-/// it: behind a read, and before a write.
+/// Descriptors are registered once, edge-triggered, for everything; the flags of ``Connection`` hold the kernel's
+/// last word. TLS sits where bytes cross between socket and owner, in a ``SecureLayer`` of those connections that
+/// have it: behind a read, and before a write.
 public final class Transport {
     /// Held strongly until the loop stops.
     public private(set) var delegate: (any TransportDelegate)?
@@ -26,7 +26,7 @@ public final class Transport {
 
     // MARK: State of the turn
 
-    /// Something to tell the delegate in the next turn.
+    /// A call of the delegate that is due in the next turn.
     enum Report {
         case opened(SocketAddress)
         case drained
@@ -45,7 +45,6 @@ public final class Transport {
     private let events: UnsafeMutablePointer<cb_epoll_event>
     private var eventCount = 0
     let receiveBuffer: UnsafeMutableRawBufferPointer
-    private(set) var readBudget = TransportLimits.readBudgetBytes
     private(set) var isShutDown = false
 
     // MARK: Listeners, outgoing attempts, signals
@@ -60,7 +59,7 @@ public final class Transport {
     /// Sockets of outgoing attempts by the number in their epoll tag.
     var racers: [UInt32: ConnectRacer] = [:]
     /// Accepted connections whose PROXY header is awaited.
-    let announcements = Announcements()
+    let pendingProxyHeaders = PendingProxyHeaders()
     private let signals = SignalWatch()
     private var signalHandler: ((Int32, Transport) -> Void)?
 
@@ -91,7 +90,7 @@ public final class Transport {
     /// Has `delegate` own the connections from here on.
     public func attach(_ delegate: any TransportDelegate) { self.delegate = delegate }
 
-    /// Calls `handler` on the loop for each of `signals` that arrives, instead of what the signal would do.
+    /// Calls `handler` on the loop for each of `signals` that arrives, in place of the signal's default action.
     ///
     /// One loop of a process may watch; a second call replaces the handler and adds signals.
     public func watchSignals(
@@ -105,19 +104,8 @@ public final class Transport {
     /// Sets the owner's one wake-up, or takes it away. An instant that has passed comes in this turn or the next.
     public func setDeadline(_ at: MonotonicInstant?) { deadline = at }
 
-    /// At most this many bytes are read from one connection in a turn, to the next full buffer. Default
-    /// ``TransportLimits/readBudgetBytes``.
-    public func setReadBudget(bytes: Int) { readBudget = max(1, bytes) }
-
     /// Connections that have an id, from the call or accept that made it until the end is reported.
     public var connectionCount: Int { connections.count }
-
-    /// The user who made the other end of a Unix connection, as the kernel vouches; nil for other connections.
-    public func peerUser(_ id: ConnectionID) -> UInt32? {
-        guard let connection = connections.find(id), connection.pointee.descriptor >= 0 else { return nil }
-        let user = cb_peer_user(connection.pointee.descriptor)
-        return user >= 0 ? UInt32(truncatingIfNeeded: user) : nil
-    }
 
     // MARK: - The turn
 
@@ -186,7 +174,7 @@ public final class Transport {
             switch key {
             case .connect(let id): connectTimerFired(id)
             case .handshake(let id): handshakeTimerFired(id)
-            case .announcement(let id): announcementTimerFired(id)
+            case .proxyHeader(let id): proxyHeaderTimerFired(id)
             case .linger(let id): lingerTimerFired(id)
             case .acceptRest(let tag): resumeAccepting(tag)
             case .certificates: checkCertificateFiles()
@@ -208,14 +196,14 @@ public final class Transport {
             case .opened(let peer):
                 if connection.pointee.phase == .open { delegate?.connectionOpened(id, peer: peer, transport: self) }
             case .drained:
-                connection.pointee.drainTold()
+                connection.pointee.drainDelivered()
                 if connection.pointee.phase == .open, !connection.pointee.flags.contains(.endReported) {
                     delegate?.connectionDrained(id, transport: self)
                 }
             case .closed(let end):
                 if connection.pointee.flags.contains(.silent) {
-                } else if reportUnannounced(id, end) {
-                } else if case .accepted(let listener, let peer)? = connection.pointee.secure?.introduction {
+                } else if reportProxyHeaderFailure(id, end) {
+                } else if case .accepted(let listener, let peer)? = connection.pointee.secure?.handshakeReport {
                     delegate?.handshakeFailed(end, listener: listener, peer: peer, transport: self)
                 } else {
                     delegate?.connectionClosed(id, end, transport: self)
@@ -226,13 +214,13 @@ public final class Transport {
         reportsNow.removeAll(keepingCapacity: true)
     }
 
-    /// The end was reported: the slot is given back, or kept without the owner's knowledge while its last bytes leave.
+    /// Frees the slot after the report of the end, or leaves it to the transport alone while its last bytes are sent.
     private func leave(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        if connection.pointee.phase == .open, connection.pointee.flags.contains(.kept) {
-            connection.pointee.goOnSending()
+        if connection.pointee.phase == .open, connection.pointee.flags.contains(.halfClosed) {
+            connection.pointee.endDelivered()
             return
         }
-        let isDone = !connection.pointee.hasUnsent && connection.pointee.secure?.owesGoodbye != true
+        let isDone = !connection.pointee.hasUnsent && connection.pointee.secure?.owesCloseNotify != true
         if connection.pointee.phase == .ended || isDone {
             closeDescriptor(connection, reset: false)
             connections.release(id)
@@ -259,11 +247,29 @@ public final class Transport {
         for id in Array(listeners.keys) { closeListener(id) }
         signals.end(epoll: executor.epoll)
         signalHandler = nil
-        announcements.forgetAll()
+        pendingProxyHeaders.removeAll()
         reports = []
         ready = []
         dirty = []
-        timers.forgetAll()
+        timers.removeAll()
         deadline = nil
     }
+}
+
+/// A loop's work since its start: for metrics, and for tests that count system calls instead of nanoseconds.
+public struct TransportCounters: Equatable, Sendable {
+    public private(set) var turns = 0
+    public private(set) var accepted = 0
+    public private(set) var bytesReceived = 0
+    public private(set) var bytesSent = 0
+    /// Calls of recv and of send or sendmsg.
+    public private(set) var receiveCalls = 0
+    public private(set) var sendCalls = 0
+
+    mutating func turned() { turns &+= 1 }
+    mutating func accept() { accepted &+= 1 }
+    mutating func callReceive() { receiveCalls &+= 1 }
+    mutating func received(_ count: Int) { bytesReceived &+= count }
+    mutating func callSend() { sendCalls &+= 1 }
+    mutating func sent(_ count: Int) { bytesSent &+= count }
 }

@@ -1,12 +1,13 @@
 import WireBytes
 
-/// Who owns the connections of a loop.
+/// The owner of a loop's connections.
 ///
-/// Called on the loop only, and never from within a call to the transport: what `send`, `connect`, `abort` and the others
-/// lead to is reported in a later turn. A delegate may call anything on the transport from every one of these.
+/// Called on the loop only, and never from within a call to the transport: the results of `send`, `connect`, `abort`
+/// and the others are reported in a later turn. A delegate may call anything on the transport from every one of
+/// these.
 public protocol TransportDelegate: AnyObject {
-    /// On a listener with TLS, called when the handshake is done. On one behind a proxy, `peer` is the client of which the
-    /// proxy told.
+    /// On a listener with TLS, called when the handshake is done. On one behind a proxy, `peer` is the client that
+    /// the PROXY header names.
     func connectionAccepted(
         _ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
@@ -24,13 +25,13 @@ public protocol TransportDelegate: AnyObject {
 
     /// Called exactly once for each accepted or connected id, unless it was aborted silently or the loop stopped.
     ///
-    /// All bytes received before the end have been delivered, unless reading was stopped by a close of ours. After
-    /// ``StreamEnd/endOfStream`` the peer may still be reading: what is queued when this call returns is still sent, for
-    /// at most ``TransportLimits/endOfStreamLinger``; and more, where the owner asks for that with
-    /// ``Transport/keepSending(_:)`` before it returns. It is called again then, when the connection is over.
+    /// All bytes received before the end have been delivered, unless reading was stopped by a local close. After
+    /// ``StreamEnd/endOfStream`` the peer may still be reading: bytes queued when this call returns are still sent,
+    /// for at most ``TransportLimits/endOfStreamLinger``, or, after ``Transport/continueHalfClosed(_:)``, for as long as the
+    /// half-closed connection lasts. It is called again then, at its end.
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport)
 
-    /// The instant given to ``Transport/setDeadline(_:)`` has come. It is forgotten; set the next one.
+    /// The instant given to ``Transport/setDeadline(_:)`` has come. It is cleared; set the next one.
     func deadlineReached(now: MonotonicInstant, transport: Transport)
 
     /// Once a turn, after everything else and before the one flush; may still send.
@@ -43,11 +44,12 @@ public protocol TransportDelegate: AnyObject {
     /// not be called for it.
     func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
-    /// A connection to a listener behind a proxy was dropped; ``connectionAccepted`` was not and will not be called for it.
+    /// A connection to a listener behind a proxy was dropped; ``connectionAccepted`` was not and will not be called
+    /// for it.
     ///
-    /// - Parameter peer: who connected: the proxy, or somebody else.
-    func announcementFailed(
-        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport)
+    /// - Parameter peer: the proxy, or an untrusted peer.
+    func proxyHeaderFailed(
+        _ failure: ProxyHeaderFailure, listener: ListenerID, peer: SocketAddress, transport: Transport)
 
     /// Files of certificates have changed. Without an error the new ones are in force for new connections; with one the
     /// old stay in force.
@@ -64,8 +66,8 @@ extension TransportDelegate {
     public func handshakeFailed(
         _ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {}
-    public func announcementFailed(
-        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    public func proxyHeaderFailed(
+        _ failure: ProxyHeaderFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {}
     public func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {}
 }

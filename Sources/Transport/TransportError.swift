@@ -5,7 +5,7 @@ import Glibc
 public enum TransportError: Error, Equatable, Sendable {
     /// The kernel refused `call`.
     case systemCallFailed(call: String, errno: Int32)
-    /// Somebody else listens there.
+    /// Another socket listens there.
     case addressInUse(SocketAddress)
     /// No interface of this machine has the address.
     case addressNotAvailable(SocketAddress)
@@ -54,9 +54,9 @@ extension TransportError: CustomStringConvertible {
 
 /// How a connection ended. The first reason wins.
 public enum StreamEnd: Equatable, Sendable {
-    /// The peer has sent everything it wanted to; all of it was delivered.
+    /// The peer has ended its stream; all of it was delivered.
     case endOfStream
-    /// The peer, or something between, threw the connection away.
+    /// The peer, or something between, reset the connection.
     case reset
     /// No address of the host took the connection. The sentence names the last one tried.
     case connectFailed(String, errno: Int32)
@@ -66,16 +66,15 @@ public enum StreamEnd: Equatable, Sendable {
     case connectTimedOut
     /// The owner asked for it.
     case closedByUs
-    /// A proxy did not say in time for whom it opened the connection.
-    case announcementTimedOut
+    /// A proxy did not complete its header in time.
+    case proxyHeaderTimedOut
     case sendFailed(errno: Int32)
     case receiveFailed(errno: Int32)
     /// More was queued than ``Transport/setSendLimit(_:bytes:)`` allows: the peer reads too slowly, or not at all.
     case sendQueueExceeded(limit: Int)
-    /// TLS could not be made or went wrong; nothing that was delivered is in doubt.
+    /// TLS could not be made or failed; the bytes delivered are genuine.
     case tlsFailed(TLSFailure)
-    /// The stream ended without TLS's own mark of the end. A client that vanished, or somebody between who cut off what
-    /// was still to come.
+    /// The stream ended without a close_notify: a client that vanished, or an attacker that cut the stream off.
     ///
     /// Source: RFC 8446 §6.1.
     case tlsTruncated
@@ -89,7 +88,7 @@ extension StreamEnd: CustomStringConvertible {
         case .connectFailed(let sentence, _), .resolveFailed(let sentence): sentence
         case .connectTimedOut: "no answer in time"
         case .closedByUs: "closed on this side"
-        case .announcementTimedOut: "no PROXY header in time"
+        case .proxyHeaderTimedOut: "no PROXY header in time"
         case .sendFailed(let errno): "sending failed: \(errorText(errno))"
         case .receiveFailed(let errno): "receiving failed: \(errorText(errno))"
         case .tlsFailed(let failure): failure.description
@@ -99,7 +98,7 @@ extension StreamEnd: CustomStringConvertible {
     }
 }
 
-/// What an error number means, in English, with a small first letter so that it can follow a colon.
+/// The text of an error number, in English, with a small first letter so that it can follow a colon.
 func errorText(_ errno: Int32) -> String {
     let text = String(cString: cb_error_text(errno))
     // "No route to host" reads "no route to host"; an abbreviation such as "RPC" keeps its capitals.
@@ -107,7 +106,7 @@ func errorText(_ errno: Int32) -> String {
     return first.lowercased() + text.dropFirst()
 }
 
-/// Why `address` did not take a connection, as a sentence for people. `host` is what they wrote.
+/// Why `address` did not take a connection, as a sentence for people. `host` is the name in the configuration.
 func connectSentence(host: String, address: SocketAddress, errno: Int32) -> String {
     let place = address.host == host ? "\(address)" : "\(host) (\(address))"
     switch errno {

@@ -21,17 +21,17 @@ public enum TransportLimits {
     /// leave room for one that is lost and sent again.
     ///
     /// Source: the PROXY protocol, §4.
-    public static let announcementTimeout = Duration.seconds(5)
+    public static let proxyHeaderTimeout = Duration.seconds(5)
     /// Connections whose PROXY header is awaited, over all listeners. Proxies are trusted; this is for one that is broken.
-    public static let announcementsAtOnce = 1024
-    /// Default bytes one connection may have queued; a backstop for owners that forget their own limit.
+    public static let proxyHeadersAtOnce = 1024
+    /// Default bytes one connection may have queued; a backstop for owners without a limit of their own.
     public static let sendLimitBytes = 16 * 1024 * 1024
-    /// After everything is flushed, how long the peer gets to close its side. Closing before it has would turn bytes it
-    /// is still sending into a reset, which can destroy what it has not read yet.
+    /// Grace for the peer to close its side after everything is flushed. Closing before it has would turn bytes it is
+    /// still sending into a reset, which can destroy bytes it has not read yet.
     ///
     /// Source: RFC 1122 §4.2.2.13; RFC 9112 §9.6.
     public static let lingeringClose = Duration.seconds(2)
-    /// How long the answer to a peer that sends and then closes its sending side may take to leave.
+    /// Time for sending the answer to a peer that sends and then closes its sending side.
     public static let endOfStreamLinger = Duration.seconds(10)
     /// Threads that may wait for name resolution at once; getaddrinfo blocks, for half a minute when a server is silent.
     public static let resolverThreads = 4

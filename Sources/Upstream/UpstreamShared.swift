@@ -1,12 +1,12 @@
 import BridgeTypes
 
-/// What the links and the accounts of one relay have in common.
+/// The state that the links and the accounts of one relay share.
 package final class UpstreamShared {
     package let connects: ConnectQueue
-    /// Backends whose links show what the account there has, and not what the driver reads.
+    /// Backends whose links use the account's credentials, not the driver's.
     private let backendsWithLogin: Set<String>
     private var accountTokens: [String: [String]] = [:]
-    /// Counts the changes of anything that must not be repeated.
+    /// Counts the changes of secrets.
     package private(set) var secretsVersion = 0
     private var lastCall: UInt64 = 0
 
@@ -18,7 +18,7 @@ package final class UpstreamShared {
 
     package func hasLogin(_ backend: String) -> Bool { backendsWithLogin.contains(backend) }
 
-    /// What must not be repeated of a backend's account, as far as it is known.
+    /// Known secrets of a backend's account, which must not be repeated.
     package func tokens(of backend: String) -> [String] { accountTokens[backend] ?? [] }
 
     /// An account has other tokens.

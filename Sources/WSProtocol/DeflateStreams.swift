@@ -6,7 +6,7 @@ import WireBytes
 //
 // Source: RFC 1951; RFC 7692 §7.2.
 
-/// What every compressed message ends with and does not send: the length of an empty stored block, 00 00 FF FF.
+/// The end of every compressed message, which is not sent: the length of an empty stored block, 00 00 FF FF.
 ///
 /// Source: RFC 7692 §7.2.1.
 enum DeflateTail {
@@ -14,10 +14,10 @@ enum DeflateTail {
     static let word = UInt32(0x0000_FFFF).bigEndian
 }
 
-/// Decompresses messages, remembering earlier ones as far as the window reaches.
+/// Decompresses messages; they may refer back to earlier ones as far as the window reaches.
 ///
-/// A peer that refers back further than the window it agreed to is noticed or not, depending on how much was
-/// decompressed in one go; what it reads then is its own earlier text, never other memory.
+/// A peer that refers back further than the agreed window is noticed or not, depending on how much was decompressed in
+/// one go; it then reads its own earlier text, never other memory.
 struct Inflater: ~Copyable {
     enum Step {
         /// All input is taken, and everything that it stands for was written.
@@ -58,7 +58,7 @@ struct Inflater: ~Copyable {
 
     /// Takes bytes from the front of `input` and appends at most `room` bytes to `output`.
     ///
-    /// What precedes a broken byte is appended. A stream that ends is followed by another one that may refer back to it:
+    /// Bytes before a broken one are appended. A stream that ends is followed by another one that may refer back to it:
     /// its last block is only a way to flush (RFC 7692 §7.2.3.4). The restart costs no copy of the window, so that a
     /// message of nothing but such ends is no attack; hence zlib's little-known `inflateResetKeep`.
     mutating func inflate(
@@ -102,7 +102,7 @@ struct Inflater: ~Copyable {
     }
 }
 
-/// Compresses messages, remembering earlier ones as far as the window reaches.
+/// Compresses messages, with references to earlier ones as far as the window reaches.
 struct Deflater: ~Copyable {
     /// zlib's own middle between speed and size, 1 to 9.
     static let level: Int32 = 6
@@ -113,8 +113,9 @@ struct Deflater: ~Copyable {
 
     /// - Parameter windowBits: 8 to 15. Nil without memory for it.
     ///
-    /// zlib has no raw stream with 8. With 9 it never refers back further than 512 − 262 = 250 bytes, because it keeps
-    /// room for the longest match within its window; so what it makes can be read with a window of 8 bits, 256 bytes.
+    /// zlib has no raw stream with 8. With 9 it never refers back further than 512 − 262 = 250 bytes, because it
+    /// reserves room for the longest match within its window; so its output can be read with a window of 8 bits, 256
+    /// bytes.
     init?(windowBits: Int) {
         let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         stream.initialize(to: z_stream())
@@ -140,8 +141,8 @@ struct Deflater: ~Copyable {
         return bits
     }
 
-    /// Appends `message`, which is not empty, compressed and without ``DeflateTail``. False when zlib fails; what was
-    /// appended then is of no use, and neither is the compressor.
+    /// Appends `message`, which is not empty, compressed and without ``DeflateTail``. False when zlib fails; the
+    /// appended bytes are then of no use, and neither is the compressor.
     mutating func deflate(_ message: UnsafeRawBufferPointer, into output: inout ByteWriter) -> Bool {
         let stream = stream
         let start = output.count
@@ -154,7 +155,7 @@ struct Deflater: ~Copyable {
             stream.pointee.avail_in = UInt32(clamping: piece.count)
             var result = Z_OK
             repeat {
-                // Stored blocks cost 5 bytes each; 64 also covers what the last message left over and the flush.
+                // Stored blocks cost 5 bytes each; 64 also covers the rest of the last message and the flush.
                 let room = min(Int(stream.pointee.avail_in) + Int(stream.pointee.avail_in) / 256 + 64, Self.roomBytes)
                 output.append(upTo: room) { target in
                     stream.pointee.next_out = target.baseAddress?.assumingMemoryBound(to: UInt8.self)

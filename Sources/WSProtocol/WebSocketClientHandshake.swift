@@ -13,10 +13,10 @@ public struct WebSocketClientHandshake: Sendable {
         case refused(WebSocketRefusal)
     }
 
-    /// Interim answers (100, 103) that we skip before the final one. None is useful here; proxies send one or two.
+    /// Interim answers (100, 103) that are skipped before the final one. None is useful here; proxies send one or two.
     public static let maxInterimResponses = 4
 
-    /// Headers that carry the handshake, or say how a body would be framed, and so cannot come from a configuration.
+    /// Headers that carry the handshake, or frame a body, and so cannot come from a configuration.
     private static let reservedHeaders = [
         "Host", "Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Accept",
         "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions", "Content-Length", "Transfer-Encoding",
@@ -26,7 +26,7 @@ public struct WebSocketClientHandshake: Sendable {
     private let subprotocols: [String]
     private let expectedAccept: String
     private let offer: WebSocketCompression?
-    /// What both sides agreed on, once the outcome is `.accepted`; nil without compression.
+    /// The agreed compression, once the outcome is `.accepted`; nil without compression.
     public private(set) var compression: WebSocketCompression?
     private var decoder = HTTPHeadDecoder(.response)
     private var interimCount = 0
@@ -81,7 +81,7 @@ public struct WebSocketClientHandshake: Sendable {
         }
     }
 
-    /// Feeds what the server sent. After an outcome other than `.needMoreData` the handshake is over and repeats it.
+    /// Feeds bytes from the server. After an outcome other than `.needMoreData` the handshake is over and repeats it.
     public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) -> Outcome {
         if let finished { return finished }
         var offset = 0
@@ -143,7 +143,7 @@ public struct WebSocketClientHandshake: Sendable {
         return subprotocol
     }
 
-    /// What was agreed on compression, or nil when the server chose none.
+    /// The agreed compression, or nil when the server chose none.
     private func judgeExtensions(_ headers: HTTPHeaders) throws(WebSocketRefusal) -> WebSocketCompression? {
         guard let chosen = WebSocketExtension.parse(headers.all("Sec-WebSocket-Extensions")) else {
             throw .notWebSocket("Sec-WebSocket-Extensions is malformed")

@@ -1,9 +1,9 @@
-/// The extension permessage-deflate, as one side wishes it or as both agreed on it.
+/// The parameters of permessage-deflate: one side's offer, or both sides' agreement.
 ///
-/// As a wish, every member is the most that we use or want used, and the handshake may bring less. As an agreement, it is
-/// what a ``WebSocketConnection`` keeps to. "Context" is what a compressor remembers of earlier messages.
+/// In an offer, every member is the upper bound, and the handshake may bring less. A ``WebSocketConnection`` obeys the
+/// agreement. A "context" is a compressor's window over earlier messages.
 ///
-/// What a window costs: a side that compresses holds 256 KiB with 15 bits, half of it with each bit less; a side that
+/// The cost of a window: a side that compresses holds 256 KiB with 15 bits, half of it with each bit less; a side that
 /// decompresses holds about 40 KiB. Without a context, both are held only while a message is made or read.
 ///
 /// Source: RFC 7692 §7.1.
@@ -43,7 +43,7 @@ public struct WebSocketCompression: Equatable, Sendable {
         self.leastCompressedBytes = leastCompressedBytes
     }
 
-    /// How `role` compresses what it sends.
+    /// The parameters of the compressor of `role`.
     func sending(_ role: WebSocketRole) -> (windowBits: Int, keepsContext: Bool) {
         switch role {
         case .client: (clientMaxWindowBits, !clientNoContextTakeover)
@@ -53,7 +53,7 @@ public struct WebSocketCompression: Equatable, Sendable {
 
     // MARK: - Client
 
-    /// The offer for `Sec-WebSocket-Extensions`. It always lets the server choose our window.
+    /// The offer for `Sec-WebSocket-Extensions`. It always lets the server choose the client's window.
     var offer: String {
         var text = Self.name
         if serverNoContextTakeover { text += "; server_no_context_takeover" }
@@ -64,9 +64,9 @@ public struct WebSocketCompression: Equatable, Sendable {
         return text
     }
 
-    /// What a server's answer to ``offer`` makes of this wish.
+    /// The agreement by a server's answer to ``offer``.
     ///
-    /// - Throws: what is wrong with the answer; the client gives up the connection.
+    /// - Throws: the fault of the answer; the client closes the connection.
     ///
     /// Source: RFC 7692 §5.1, §7.1.
     func agreement(withAnswer answer: WebSocketExtension) throws(WebSocketRefusal) -> WebSocketCompression {
@@ -76,7 +76,7 @@ public struct WebSocketCompression: Equatable, Sendable {
             throw .compressionNotAsOffered("server_no_context_takeover was asked for and is missing")
         }
         result.serverNoContextTakeover = parameters.serverNoContextTakeover
-        // Ours to give: a client may forget its context even where the server does not ask it to.
+        // The client's own decision: it may drop its context even where the server does not ask it to.
         result.clientNoContextTakeover = clientNoContextTakeover || parameters.clientNoContextTakeover
         switch parameters.serverMaxWindowBits {
         case .absent:
@@ -104,7 +104,7 @@ public struct WebSocketCompression: Equatable, Sendable {
 
     // MARK: - Server
 
-    /// What to answer the first of a client's offers that can be met, and what is agreed by it; nil when none can.
+    /// The answer to the first of a client's offers that can be met, and the agreement by it; nil when none can.
     ///
     /// An offer with an unknown, repeated or wrong parameter is passed over.
     ///
@@ -132,7 +132,7 @@ public struct WebSocketCompression: Equatable, Sendable {
             text += "; server_max_window_bits=\(result.serverMaxWindowBits)"
         }
         switch offer.clientMaxWindowBits {
-        // The client does not know the parameter, so it must not be told to use less.
+        // The client does not know the parameter, so the answer must not ask for less.
         case .absent: result.clientMaxWindowBits = 15
         case .withoutValue, .bits:
             if case .bits(let bits) = offer.clientMaxWindowBits {

@@ -2,16 +2,16 @@ import WireBytes
 
 /// An established WebSocket, either side: bytes in, events and answers out.
 ///
-/// The rules it keeps:
-/// - A frame that lies whole and unmasked in the bytes fed is delivered from there; anything else is gathered in a buffer
-///   whose size is bounded by ``WebSocketLimits``.
+/// Rules:
+/// - A frame that lies whole and unmasked in the bytes fed is delivered from there; anything else is gathered in a
+///   buffer whose size is bounded by ``WebSocketLimits``.
 /// - Text is checked as it arrives; an ill-formed byte ends the connection at once, not at the end of the message.
 /// - A control frame between fragments is handled when it comes and leaves the message in progress alone.
-/// - Messages that we send are one frame each. Some peers decode each text fragment on its own.
-/// - A compressed message is decompressed as it arrives, and what comes out is what is checked, bounded and delivered.
-/// - Nothing is sent after our Close, nothing is delivered after the peer's Close or a failure.
+/// - Outgoing messages are one frame each. Some peers decode each text fragment on its own.
+/// - A compressed message is decompressed as it arrives; checks and bounds apply to the decompressed bytes.
+/// - Nothing is sent after the local Close, nothing is delivered after the peer's Close or a failure.
 ///
-/// How an end goes:
+/// The end of a connection:
 ///
 ///     open ── close() ──▶ closing ── peer's Close ──▶ closed
 ///     open ── peer's Close (answered) ──────────────▶ closed
@@ -23,28 +23,28 @@ public struct WebSocketConnection: ~Copyable {
     public enum Event {
         case text(UnsafeRawBufferPointer)
         case binary(UnsafeRawBufferPointer)
-        /// The pong is already written, unless our Close was before it.
+        /// The pong is already written, unless the local Close was before it.
         case ping(UnsafeRawBufferPointer)
         case pong(UnsafeRawBufferPointer)
-        /// The peer's Close; our answer is already written. `code` is nil when the peer gave none.
+        /// The peer's Close; its answer is already written. `code` is nil when the peer gave none.
         case closeReceived(code: WebSocketCloseCode?, reason: String)
-        /// The peer broke the protocol; our Close with the right code is already written.
+        /// The peer broke the protocol; a Close with the right code is already written.
         case failed(WebSocketFailure)
     }
 
     public enum State: Equatable, Sendable {
         /// Can transition to: closing, closed.
         case open
-        /// We sent Close and wait for theirs; messages still arrive. Can transition to: closed.
+        /// Close was sent and the peer's is awaited; messages still arrive. Can transition to: closed.
         case closing
-        /// Both Closes went, or the peer broke the protocol. Bytes fed are ignored.
+        /// Both Closes were sent, or the peer broke the protocol. Bytes fed are ignored.
         case closed
     }
 
     private enum Phase {
         case open
         case closing(deadline: MonotonicInstant)
-        /// With a deadline, we leave the end of the transport to the peer until then.
+        /// With a deadline, the peer is left to end the transport until then.
         case closed(transportDeadline: MonotonicInstant?)
     }
 
@@ -63,8 +63,8 @@ public struct WebSocketConnection: ~Copyable {
         var compressedByteCount: Int?
     }
 
-    /// Memory kept for the next message, in bytes, where a decompressor of more is kept anyway.
-    private static let keptPayloadBytes = 16 * 1024
+    /// Memory reused for the next message, in bytes, where a larger decompressor is reused anyway.
+    private static let reusedPayloadBytes = 16 * 1024
     /// Bytes of masked payload that are unmasked and decompressed at a time; they lie on the stack.
     private static let unmaskingBytes = 4 * 1024
     /// Bounds of the room that is made for decompressing at a time, in bytes.
@@ -72,7 +72,7 @@ public struct WebSocketConnection: ~Copyable {
 
     public let role: WebSocketRole
     public let limits: WebSocketLimits
-    /// What the handshake agreed on; nil without compression.
+    /// The agreed compression; nil without.
     public let compression: WebSocketCompression?
     private var phase = Phase.open
     private var reading = Reading.header
@@ -84,7 +84,7 @@ public struct WebSocketConnection: ~Copyable {
     private var payload = ReceiveBuffer()
     /// Payload of a control frame that was cut or is masked.
     private var controlPayload = ReceiveBuffer()
-    /// Made when first needed; kept beyond a message only where its context is.
+    /// Made when first needed; reused for the next message only where its context is.
     private var inflater: Inflater?
     private var deflater: Deflater?
 
@@ -106,9 +106,9 @@ public struct WebSocketConnection: ~Copyable {
         }
     }
 
-    /// Whether the owner should send what is written and then end the transport.
+    /// Whether the owner should send the written bytes and then end the transport.
     ///
-    /// A server ends it as soon as both Closes went; a client leaves that to the server until ``closeDeadline``.
+    /// A server ends it as soon as both Closes were sent; a client leaves that to the server until ``closeDeadline``.
     ///
     /// Source: RFC 6455 §7.1.1.
     public var shouldCloseTransport: Bool {
@@ -135,11 +135,11 @@ public struct WebSocketConnection: ~Copyable {
 
     /// Feeds bytes; writes answers (pong, close) into `output`.
     ///
-    /// Everything that the bytes bring is delivered before the owner can send. One whose answers must stand before those
+    /// All events of the bytes are delivered before the owner can send. An owner whose answers must stand before those
     /// to later bytes, such as the Close after a failure, uses ``takeEvent(from:now:output:using:_:)``.
     ///
-    /// - Parameter now: with it, a client whose server closed first leaves the end of the transport to that server until
-    ///   ``closeDeadline``; without it, ``shouldCloseTransport`` becomes true at once.
+    /// - Parameter now: with it, a client whose server closed first leaves the end of the transport to that server
+    ///   until ``closeDeadline``; without it, ``shouldCloseTransport`` becomes true at once.
     public mutating func bytesReceived(
         _ bytes: UnsafeRawBufferPointer, now: MonotonicInstant? = nil, output: inout ByteWriter,
         using rng: inout some RandomNumberGenerator, _ deliver: (Event) -> Void
@@ -253,7 +253,7 @@ public struct WebSocketConnection: ~Copyable {
         case (_?, .continuation): break
         case (_?, _): throw .messageInterrupted
         }
-        // How much a compressed frame stands for shows only when it is decompressed.
+        // The size of a compressed frame shows only when it is decompressed.
         guard message?.compressedByteCount != nil || header.payloadByteCount <= limits.maxMessageBytes - payload.count
         else { throw .messageTooLarge(limit: limits.maxMessageBytes) }
     }
@@ -292,14 +292,14 @@ public struct WebSocketConnection: ~Copyable {
             swap(&whole, &payload)
             try whole.withUnsafeBytes { bytes throws(WebSocketFailure) in try finishMessage(bytes, deliver) }
             if keepsMemory {
-                whole.removeAll(keepingUpTo: Self.keptPayloadBytes)
+                whole.removeAll(keepingUpTo: Self.reusedPayloadBytes)
                 swap(&whole, &payload)
             }
         }
         return nil
     }
 
-    /// Checks what newly came of a text message.
+    /// Checks the new bytes of a text message.
     private mutating func check(_ bytes: UnsafeRawBufferPointer) throws(WebSocketFailure) {
         guard let isGood = message?.validator?.feed(bytes) else { return }
         guard isGood else { throw .invalidUTF8 }
@@ -357,8 +357,8 @@ public struct WebSocketConnection: ~Copyable {
         if let failure { throw failure }
     }
 
-    /// Text is checked before the limit, and both before the compressed data itself, so that where the bytes are cut
-    /// makes no difference to what is told.
+    /// Text is checked before the limit, and both before the compressed data itself, so that the reported failure does
+    /// not depend on where the bytes are cut.
     private mutating func inflate(_ bytes: UnsafeRawBufferPointer) throws(WebSocketFailure) {
         if inflater == nil, let compression {
             inflater = Inflater(windowBits: compression.sending(role.peer).windowBits)
@@ -384,7 +384,7 @@ public struct WebSocketConnection: ~Copyable {
         }
     }
 
-    /// Brings out what the decompressor still holds of the message.
+    /// Flushes the rest of the message from the decompressor.
     ///
     /// Some peers send no byte for an empty message, or end their stream without the byte that RFC 7692 §7.2.3.4 wants
     /// behind it; neither lacks the tail.
@@ -458,7 +458,7 @@ public struct WebSocketConnection: ~Copyable {
         return (code, String(decoding: reason, as: UTF8.self))
     }
 
-    /// Forgets everything received; nothing more is delivered.
+    /// Drops all received bytes; nothing more is delivered.
     private mutating func end(transportDeadline: MonotonicInstant?) {
         phase = .closed(transportDeadline: transportDeadline)
         reading = .header
@@ -472,22 +472,22 @@ public struct WebSocketConnection: ~Copyable {
 
     // MARK: - Sending
 
-    /// Sends a text message of well-formed UTF-8; false when a Close has gone or come.
+    /// Sends a text message of well-formed UTF-8; false after a Close of either side.
     public mutating func send(
         text: UnsafeRawBufferPointer, output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
         sendDataIfOpen(.text, text, output: &output, using: &rng)
     }
 
-    /// Sends a binary message; false when a Close has gone or come.
+    /// Sends a binary message; false after a Close of either side.
     public mutating func send(
         binary: UnsafeRawBufferPointer, output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
         sendDataIfOpen(.binary, binary, output: &output, using: &rng)
     }
 
-    /// Sends a ping with at most ``WebSocketLimits/maxControlPayloadBytes`` bytes; false when it is longer, or when a
-    /// Close has gone or come.
+    /// Sends a ping with at most ``WebSocketLimits/maxControlPayloadBytes`` bytes; false when it is longer, or after a
+    /// Close of either side.
     public mutating func sendPing(
         _ payload: UnsafeRawBufferPointer, output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
@@ -497,7 +497,7 @@ public struct WebSocketConnection: ~Copyable {
         return true
     }
 
-    /// Starts the closing handshake. Does nothing when a Close has gone or come.
+    /// Starts the closing handshake. Does nothing after a Close of either side.
     ///
     /// - Parameters:
     ///   - code: one that is not ``WebSocketCloseCode/isAllowedOnWire`` sends a Close without code and reason.
@@ -565,7 +565,7 @@ public struct WebSocketConnection: ~Copyable {
         output: inout ByteWriter, using rng: inout some RandomNumberGenerator
     ) -> Bool {
         let start = output.count
-        // Room for the longest header: how long it is shows only behind the payload.
+        // Room for the longest header: its length is known only behind the payload.
         for _ in 0..<WebSocketFrameHeader.maxByteCount { output.append(0) }
         let payloadStart = output.count
         let isWritten: Bool
@@ -573,7 +573,7 @@ public struct WebSocketConnection: ~Copyable {
         if sending.keepsContext {
             if deflater == nil { deflater = Deflater(windowBits: sending.windowBits) }
             isWritten = deflater?.deflate(bytes, into: &output) ?? false
-            // The next one starts without a context, which no peer can tell.
+            // The next one starts without a context, which is invisible to the peer.
             if !isWritten { deflater = nil }
         } else {
             let windowBits = Deflater.windowBits(forMessageOf: bytes.count, atMost: sending.windowBits)

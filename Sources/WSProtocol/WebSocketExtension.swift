@@ -33,7 +33,7 @@ struct WebSocketExtension: Equatable, Sendable {
         return extensions
     }
 
-    /// Every step skips the white space behind what it took.
+    /// Each step also skips the white space behind its token.
     private struct Scanner {
         var rest: ArraySlice<UInt8>
 

@@ -1,6 +1,6 @@
 import WireBytes
 
-/// What stands before a frame's payload: 2 to 14 bytes.
+/// The bytes before a frame's payload: 2 to 14.
 ///
 /// Source: RFC 6455 §5.2.
 public struct WebSocketFrameHeader: Equatable, Sendable {
@@ -29,8 +29,8 @@ public struct WebSocketFrameHeader: Equatable, Sendable {
     /// Reads a header from the front of `bytes`, as a peer of `role` receives it.
     ///
     /// - Parameter allowsCompression: whether permessage-deflate was agreed on.
-    /// - Returns: the header and its length, or nil when more bytes are needed. What is wrong is thrown at the byte
-    ///   that shows it, in the order of the bytes, so the result does not depend on where the bytes are cut.
+    /// - Returns: the header and its length, or nil when more bytes are needed. A fault is thrown at the byte that
+    ///   shows it, in the order of the bytes, so the result does not depend on where the bytes are cut.
     static func decode(
         _ bytes: UnsafeRawBufferPointer, role: WebSocketRole, limits: WebSocketLimits, allowsCompression: Bool = false
     ) throws(WebSocketFailure) -> (header: WebSocketFrameHeader, byteCount: Int)? {

@@ -4,18 +4,18 @@ public enum WebSocketRefusal: Error, Equatable, Sendable {
     case status(Int, reason: String, retryAfter: String?, location: String?)
     /// The server answered with 301, 302, 303, 307 or 308 and a Location, which is as it came.
     case redirect(Int, location: String)
-    /// A 101 that does not belong to our request, and what is wrong with it.
+    /// A 101 that does not belong to the request, and its fault.
     case notWebSocket(String)
     /// The server chose a subprotocol that was not offered.
     case subprotocolNotOffered(String)
     /// The server chose an extension that was not offered.
     case extensionNotOffered(String)
-    /// The server's permessage-deflate does not fit our offer, and why.
+    /// The server's permessage-deflate does not fit the offer, and why.
     case compressionNotAsOffered(String)
     /// The bytes are not an HTTP head, and why.
     case malformed(String)
 
-    /// What was wrong, for an operator.
+    /// The reason, for an operator.
     public var sentence: String {
         switch self {
         case .status(let status, let reason, let retryAfter, _):
@@ -31,7 +31,7 @@ public enum WebSocketRefusal: Error, Equatable, Sendable {
     }
 }
 
-/// Why a handshake request could not be made. Our own fault: the configuration asks for something impossible.
+/// Why a handshake request could not be made. A local fault: the configuration asks for something impossible.
 public enum WebSocketHandshakeError: Error, Equatable, Sendable {
     /// The handshake sets this header itself.
     case reservedHeader(String)

@@ -4,7 +4,7 @@ import WireBytes
 /// The opening handshake of a server: request bytes in, response bytes out.
 ///
 /// Feed bytes until the outcome is other than `.needMoreData`; on `.accept`, look at the request (path, Origin, token) and
-/// then write either ``accept(subprotocol:headers:into:)`` or ``refuse(status:reason:headers:body:into:)``.
+/// then write either ``accept(subprotocol:into:)`` or ``refuse(status:reason:headers:body:into:)``.
 ///
 /// Source: RFC 6455 §4.2.
 public struct WebSocketServerHandshake: Sendable {
@@ -22,16 +22,16 @@ public struct WebSocketServerHandshake: Sendable {
     private var decoder = HTTPHeadDecoder(.request)
     private var finished: Outcome?
     private var key: String?
-    private let wish: WebSocketCompression?
+    private let offered: WebSocketCompression?
     private var answer: (text: String, agreement: WebSocketCompression)?
 
-    /// - Parameter compression: what we are ready to agree to; nil for no compression.
-    public init(compression: WebSocketCompression? = nil) { wish = compression }
+    /// - Parameter compression: the server's own parameters; nil for no compression.
+    public init(compression: WebSocketCompression? = nil) { offered = compression }
 
-    /// What both sides agree on when the request is accepted; nil without compression.
+    /// The agreed compression, when the request is accepted; nil without.
     public var compression: WebSocketCompression? { answer?.agreement }
 
-    /// Feeds what the client sent. After an outcome other than `.needMoreData` the handshake repeats it.
+    /// Feeds bytes from the client. After an outcome other than `.needMoreData` the handshake repeats it.
     public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) -> Outcome {
         if let finished { return finished }
         let outcome: Outcome
@@ -78,7 +78,7 @@ public struct WebSocketServerHandshake: Sendable {
         guard let extensions = WebSocketExtension.parse(headers.all("Sec-WebSocket-Extensions")) else {
             return Self.refusal(status: 400, why: "Sec-WebSocket-Extensions is malformed")
         }
-        answer = wish?.answer(to: extensions)
+        answer = offered?.answer(to: extensions)
         self.key = key
         return .accept(request: request, subprotocols: subprotocols, consumed: consumed)
     }
@@ -87,14 +87,9 @@ public struct WebSocketServerHandshake: Sendable {
 
     /// Writes the response that opens the WebSocket. Frames may follow at once.
     ///
-    /// - Parameters:
-    ///   - subprotocol: one of those offered, or nil.
-    ///   - headers: sent besides the handshake's own.
-    /// - Returns: false, with nothing written, when there is no request to accept, the subprotocol was not offered, or a
-    ///   header is invalid.
-    public func accept(
-        subprotocol: String? = nil, headers: [(name: String, value: String)] = [], into out: inout ByteWriter
-    ) -> Bool {
+    /// - Parameter subprotocol: one of those offered, or nil.
+    /// - Returns: false, with nothing written, when there is no request to accept, or the subprotocol was not offered.
+    public func accept(subprotocol: String? = nil, into out: inout ByteWriter) -> Bool {
         guard case .accept(_, let offered, _) = finished, let key else { return false }
         var fields = HTTPHeaders([
             ("Upgrade", "websocket"), ("Connection", "Upgrade"),
@@ -105,7 +100,6 @@ public struct WebSocketServerHandshake: Sendable {
             fields.append(name: "Sec-WebSocket-Protocol", value: subprotocol)
         }
         if let answer { fields.append(name: "Sec-WebSocket-Extensions", value: answer.text) }
-        for (name, value) in headers { fields.append(name: name, value: value) }
         do throws(HTTPProtocolError) {
             try HTTPResponseHead(status: 101, reason: "Switching Protocols", headers: fields).serialize(into: &out)
             return true

@@ -1,4 +1,7 @@
-/// Which side of a connection we are.
+import Digests
+import WireBytes
+
+/// The local side of a connection.
 public enum WebSocketRole: Sendable, CaseIterable {
     case client, server
 
@@ -6,14 +9,14 @@ public enum WebSocketRole: Sendable, CaseIterable {
     public var peer: WebSocketRole { self == .client ? .server : .client }
 }
 
-/// The four bits that say what a frame is. Unknown values are representable, so that they can be refused by name.
+/// The four bits that give a frame's kind. Unknown values are representable, so that they can be refused by name.
 ///
 /// Source: RFC 6455 §5.2, §11.8.
 public struct WebSocketOpcode: RawRepresentable, Hashable, Sendable {
     /// 0...15.
     public let rawValue: UInt8
 
-    /// Keeps the low four bits.
+    /// Takes the low four bits.
     public init(rawValue: UInt8) { self.rawValue = rawValue & 0x0F }
 
     public static let continuation = WebSocketOpcode(rawValue: 0x0)
@@ -40,21 +43,10 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
     public static let normalClosure = WebSocketCloseCode(rawValue: 1000)
     public static let goingAway = WebSocketCloseCode(rawValue: 1001)
     public static let protocolError = WebSocketCloseCode(rawValue: 1002)
-    public static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
-    /// Stands for a Close without a code; never sent.
-    public static let noStatusReceived = WebSocketCloseCode(rawValue: 1005)
-    /// Stands for a transport that ended without a Close; never sent.
-    public static let abnormalClosure = WebSocketCloseCode(rawValue: 1006)
     public static let invalidPayload = WebSocketCloseCode(rawValue: 1007)
-    public static let policyViolation = WebSocketCloseCode(rawValue: 1008)
     public static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
-    public static let mandatoryExtension = WebSocketCloseCode(rawValue: 1010)
     public static let internalError = WebSocketCloseCode(rawValue: 1011)
     public static let serviceRestart = WebSocketCloseCode(rawValue: 1012)
-    public static let tryAgainLater = WebSocketCloseCode(rawValue: 1013)
-    public static let badGateway = WebSocketCloseCode(rawValue: 1014)
-    /// Stands for a failed TLS handshake; never sent.
-    public static let tlsHandshake = WebSocketCloseCode(rawValue: 1015)
 
     /// Whether a Close frame may carry it: 1000-1003, 1007-1014 and 3000-4999.
     public var isAllowedOnWire: Bool {
@@ -71,8 +63,8 @@ extension WebSocketCloseCode: CustomStringConvertible {
 
 /// Bounds of one connection.
 public struct WebSocketLimits: Equatable, Sendable {
-    /// Payload of a frame that we accept, in bytes. No chat backend sends more than 1 MiB a frame unless asked; the rest
-    /// is room for histories.
+    /// Payload of an accepted frame, in bytes. No chat backend sends more than 1 MiB a frame unless asked; the rest is
+    /// room for histories.
     public static let defaultMaxFrameBytes = 4 * 1024 * 1024
     /// Payload of a message, all its fragments together, in bytes. As for a frame: a message is one frame as a rule.
     public static let defaultMaxMessageBytes = 4 * 1024 * 1024
@@ -80,8 +72,8 @@ public struct WebSocketLimits: Equatable, Sendable {
     public static let maxControlPayloadBytes = 125
     /// Reason of a Close, in bytes of UTF-8: a control payload less the code. Source: RFC 6455 §5.5.1.
     public static let maxCloseReasonBytes = maxControlPayloadBytes - 2
-    /// How long we wait for the peer's Close, or for a server to end the transport. A live peer answers within a round
-    /// trip; one that does not is not worth a descriptor.
+    /// Time for the peer's Close, or for a server to end the transport. A live peer answers within a round trip; one
+    /// that does not is not worth a descriptor.
     public static let closeTimeout: Duration = .seconds(5)
 
     public var maxFrameBytes: Int
@@ -125,7 +117,7 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
     case invalidCloseCode(UInt16)
     case invalidCloseReason
 
-    /// The code that the peer is told.
+    /// The code in the Close to the peer.
     ///
     /// Source: RFC 6455 §7.4.1, §8.1, §10.4.
     public var closeCode: WebSocketCloseCode {
@@ -137,8 +129,8 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// What the peer did, for an operator and as the reason of our Close. At most
-    /// ``WebSocketLimits/maxCloseReasonBytes`` bytes.
+    /// The failure, for an operator and as the reason in the Close. At most ``WebSocketLimits/maxCloseReasonBytes``
+    /// bytes.
     public var sentence: String {
         switch self {
         case .reservedBitsSet: "reserved bits set without an extension"
@@ -161,5 +153,18 @@ public enum WebSocketFailure: Error, Hashable, Sendable {
         case .invalidCloseCode(let code): "close code \(code) is not allowed in a frame"
         case .invalidCloseReason: "close reason that is not UTF-8"
         }
+    }
+}
+
+/// The proof that a server understood the WebSocket request.
+enum WebSocketHandshakeKey {
+    /// Bytes of random that a client sends. Source: RFC 6455 §4.1.
+    static let nonceByteCount = 16
+
+    /// The `Sec-WebSocket-Accept` that answers a `Sec-WebSocket-Key`.
+    ///
+    /// Source: RFC 6455 §4.2.2.
+    static func accept(for key: String) -> String {
+        Base64.encode(SHA1.hash(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)))
     }
 }

@@ -1,4 +1,4 @@
-/// What text protocols need of ASCII: case without locale, tokens, optional white space, bounded decimals.
+/// ASCII for text protocols: case without locale, tokens, optional white space, bounded decimals.
 public enum ASCII {
     /// `byte` in lower case when it is A...Z, else itself.
     @inlinable

@@ -45,8 +45,8 @@ extension Base64 {
         return needed
     }
 
-    /// Writes the bytes that `text` stands for to the front of `out`, whoever wrote it: either alphabet, padded or not,
-    /// and whatever the unused bits of the last digit are. White space and anything else is refused.
+    /// Writes the decoded bytes of `text` to the front of `out`, accepting every common variant: either alphabet,
+    /// padded or not, and any unused bits of the last digit. White space and anything else is refused.
     ///
     /// - Returns: bytes written; nil when `text` is no base64, and when `out` is shorter than ``decodedCapacity(_:)``.
     ///
@@ -91,7 +91,7 @@ extension Base64 {
         return flaws & noDigit == 0 ? write - start : nil
     }
 
-    /// What stands in ``values`` for a byte that is no digit; no digit has this bit.
+    /// The entry in ``values`` for a byte that is no digit; no digit has this bit.
     private static let noDigit: UInt8 = 0x80
 
     @inline(__always)

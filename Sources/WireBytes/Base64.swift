@@ -11,8 +11,8 @@ public enum Base64 {
     /// `bytes` in the URL-safe alphabet, without padding.
     public static func encodeURLSafe(_ bytes: [UInt8]) -> String { encode(bytes, alphabet: urlSafe, padded: false) }
 
-    /// The bytes that `text` stands for, or nil. Strict: standard alphabet, padding required, no white space, and the
-    /// unused bits of the last digit are zero, so that each value has one spelling.
+    /// The decoded bytes of `text`, or nil. Strict: standard alphabet, padding required, no white space, and the unused
+    /// bits of the last digit are zero, so that each value has one spelling.
     public static func decode(_ text: String) -> [UInt8]? {
         decode(text, digit62: UInt8(ascii: "+"), digit63: UInt8(ascii: "/"))
     }

@@ -76,9 +76,9 @@ public struct ByteWriter: ~Copyable {
         slice.withUnsafeBytes { append($0) }
     }
 
-    /// Appends `number` in decimal digits, zero-padded on the left to at least `width` digits.
+    /// Appends `number` in decimal digits.
     @inlinable
-    public mutating func append(decimal number: Int64, width: Int = 1) {
+    public mutating func append(decimal number: Int64) {
         var magnitude = number.magnitude
         if number < 0 { append(UInt8(ascii: "-")) }
         var digits: (UInt64, UInt64, UInt64) = (0, 0, 0)
@@ -89,15 +89,12 @@ public struct ByteWriter: ~Copyable {
                 buffer[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: magnitude % 10)
                 magnitude /= 10
             } while magnitude > 0
-            while buffer.count - index < min(width, buffer.count) {
-                index -= 1
-                buffer[index] = UInt8(ascii: "0")
-            }
             append(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[index...]))
         }
     }
 
-    /// Appends what `fill` writes at the front of the room it is given, `byteCount` bytes, and says that it wrote.
+    /// Appends the bytes that `fill` writes at the front of the room it is given, `byteCount` bytes; it returns their
+    /// number.
     @inlinable
     public mutating func append(upTo byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) {
         guard byteCount > 0 else { return }

@@ -17,6 +17,16 @@ public enum CivilTime {
         return (year, month, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1)
     }
 
+    /// The day of a date, counted from 1970-01-01. Not before the year -399.
+    public static func day(year: Int64, month: Int64, day: Int64) -> Int64 {
+        // One era later, so that no division meets a negative number.
+        let shifted = (month <= 2 ? year - 1 : year) + 400
+        let yearOfEra = shifted % 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return (shifted / 400 - 1) * 146_097 + dayOfEra - 719_468
+    }
+
     /// `2026-11-21 12:03:10`; instants outside ``range`` are clamped.
     public static func text(milliseconds: Int64) -> String {
         let instant = min(max(milliseconds, range.lowerBound), range.upperBound)

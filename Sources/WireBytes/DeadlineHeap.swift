@@ -1,9 +1,9 @@
 /// Deadlines by key, earliest first. Setting a key again moves it; a key has at most one deadline.
 ///
-/// A binary heap with lazy changes. For each key with a deadline there is an entry at that deadline or before it: a deadline
-/// that moves on, as most do, is only noted, and its entry follows when it surfaces. Entries that nothing stands behind any
-/// more stay until they surface, and a sweep rebuilds the heap when a third of it is such, so memory stays proportional to
-/// the keys in use.
+/// A binary heap with lazy changes. For each key with a deadline there is an entry at that deadline or before it: a
+/// deadline that moves on, as most do, is only noted, and its entry follows when it surfaces. Stale entries stay until
+/// they surface, and a sweep rebuilds the heap when a third of it is stale, so memory stays proportional to the keys in
+/// use.
 public struct DeadlineHeap<Key: Hashable> {
     private var heap: [(at: MonotonicInstant, key: Key)] = []
     private var live: [Key: MonotonicInstant] = [:]
@@ -47,7 +47,7 @@ public struct DeadlineHeap<Key: Hashable> {
         return first.key
     }
 
-    /// Sees to it that the first entry is what comes due next.
+    /// Makes the first entry the next deadline.
     private mutating func settleTop() {
         while let first = heap.first {
             let deadline = live[first.key]
@@ -71,7 +71,7 @@ public struct DeadlineHeap<Key: Hashable> {
 
     /// One entry for each key, at its deadline.
     private mutating func rebuild() {
-        // Out of the table while they are gathered, so that none is kept twice.
+        // Out of the table while they are gathered, so that each is taken once.
         var kept = 0
         for index in heap.indices {
             guard let deadline = live.removeValue(forKey: heap[index].key) else { continue }

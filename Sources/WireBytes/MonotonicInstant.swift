@@ -2,7 +2,7 @@
 ///
 /// Machines receive it as `now`; nothing in the cores reads a clock.
 public struct MonotonicInstant: Comparable, Hashable, Sendable {
-    /// Nanoseconds since the clock's origin. Only differences mean anything.
+    /// Nanoseconds since the clock's origin. Only differences are meaningful.
     public var nanoseconds: Int64
 
     @inlinable

@@ -36,7 +36,7 @@ public struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {
         return true
     }
 
-    /// The one text that everybody writes for it.
+    /// The canonical text.
     ///
     /// Source: RFC 5952 §4.
     public var description: String {
@@ -59,7 +59,7 @@ public struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {
         guard parts.count == 4 else { return nil }
         var octets: [UInt8] = []
         for part in parts {
-            // A leading zero means octal to some readers, so it means nothing here.
+            // A leading zero means octal to some readers, so it is refused here.
             guard part.count == 1 || part.first != UInt8(ascii: "0"), let number = ASCII.decimal(part, maxDigits: 3),
                 let octet = UInt8(exactly: number)
             else { return nil }
@@ -114,8 +114,8 @@ public struct NetworkRange: Hashable, Sendable, CustomStringConvertible {
     /// As it was written.
     public let description: String
 
-    /// Reads an address, or an address, a slash and a number of bits; nil for anything else, and for an address with bits
-    /// beyond those, which somebody has mistyped.
+    /// Reads an address, or an address, a slash and a number of bits; nil for anything else, and for an address with
+    /// bits beyond those, which is a mistyped one.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = NetworkAddress(String(first)) else { return nil }

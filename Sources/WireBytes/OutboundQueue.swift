@@ -1,8 +1,8 @@
-/// What one connection still has to send: references to shared bytes, first in, first out.
+/// The bytes that one connection has yet to send: references to shared bytes, first in, first out.
 ///
-/// Appending a slice that continues the last one in the same chunk only moves an end mark, so a burst of lines to a room
-/// costs a member two comparisons and an addition each. The first slice stands within the queue itself: what one turn
-/// brings is usually one slice, and then nothing is allocated, and an idle queue holds no memory.
+/// Appending a slice that continues the last one in the same chunk only moves an end mark, so a burst of lines to a
+/// room costs a member two comparisons and an addition each. The first slice stands within the queue itself: a turn
+/// usually brings one slice, and then nothing is allocated, and an idle queue holds no memory.
 public struct OutboundQueue: ~Copyable {
     @usableFromInline var first: ByteSlice?
     /// The slices after the first; those before `restHead` are gone.
@@ -80,7 +80,7 @@ public struct OutboundQueue: ~Copyable {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     public mutating func removeAll() {
         first = nil
         rest = []

@@ -1,12 +1,12 @@
 import CSystem
 
-/// Bytes received and not yet understood.
+/// Received bytes that are not parsed yet.
 ///
-/// Remembers how far it was searched, so that a peer who sends a long line byte by byte costs linear time. Holds no
-/// memory while empty, unless asked to.
+/// Stores how far it was searched, so that a peer who sends a long line byte by byte costs linear time. Holds no memory
+/// while empty, unless asked to.
 public struct ReceiveBuffer: ~Copyable {
     private var storage: UnsafeMutableRawPointer?
-    // Every connection has a buffer, so its marks are kept in half words: 4 GiB is more than any limit allows.
+    // Every connection has a buffer, so its marks are half words: 4 GiB is more than any limit allows.
     private var marks: (capacity: UInt32, head: UInt32, tail: UInt32, searched: UInt32) = (0, 0, 0, 0)
 
     private var capacity: Int {
@@ -46,7 +46,8 @@ public struct ReceiveBuffer: ~Copyable {
         tail &+= bytes.count
     }
 
-    /// Appends what `fill` writes at the front of the room it is given, `byteCount` bytes, and says that it wrote.
+    /// Appends the bytes that `fill` writes at the front of the room it is given, `byteCount` bytes; it returns their
+    /// number.
     public mutating func append(upTo byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int) {
         guard byteCount > 0 else { return }
         if capacity &- tail < byteCount { makeRoom(for: byteCount) }
@@ -107,7 +108,7 @@ public struct ReceiveBuffer: ~Copyable {
         if head == tail { removeAll() }
     }
 
-    /// Like ``removeAll()``, but keeps the memory for what comes next when it is at most `byteCount` bytes.
+    /// Like ``removeAll()``, but reuses the memory for further bytes when it is at most `byteCount` bytes.
     public mutating func removeAll(keepingUpTo byteCount: Int) {
         guard capacity <= byteCount else { return removeAll() }
         head = 0

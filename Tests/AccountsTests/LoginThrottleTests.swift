@@ -7,14 +7,14 @@ import WireBytes
 struct LoginThrottleTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    @Test("the first failure is answered at once, the others later and later, none after half a minute")
+    @Test("the first failure is answered at once, others with growing delays up to half a minute")
     func waits() {
         var throttle = LoginThrottle()
-        let waits = (0..<20).map { _ in throttle.failed("192.0.2.1", .unknown, now: at(5)) }
+        let waits = (0..<20).map { _ in throttle.recordFailure("192.0.2.1", .unknown, now: at(5)) }
         #expect(
             waits.prefix(7) == [.zero, .seconds(1), .seconds(2), .seconds(4), .seconds(8), .seconds(16), .seconds(30)])
         #expect(waits.dropFirst(7).allSatisfy { $0 == .seconds(30) })
-        #expect(throttle.failed("192.0.2.2", .unknown, now: at(5)) == .zero)
+        #expect(throttle.recordFailure("192.0.2.2", .unknown, now: at(5)) == .zero)
     }
 
     @Test(
@@ -28,34 +28,34 @@ struct LoginThrottleTests {
         #expect(LoginThrottle.network(of: address) == network)
     }
 
-    @Test("a success forgives what failed at the same, and a quarter of an hour all")
+    @Test("a success clears failures for the same target, a quarter of an hour all")
     func forgets() {
         var throttle = LoginThrottle()
-        for _ in 0..<3 { _ = throttle.failed("a", .account("ann"), now: at(0)) }
+        for _ in 0..<3 { _ = throttle.recordFailure("a", .account("ann"), now: at(0)) }
         for other in [.account("bob"), .server, .gateway, .token, .unknown] as [LoginThrottle.Target] {
-            throttle.succeeded("a", other)
+            throttle.recordSuccess("a", other)
         }
-        #expect(throttle.failed("a", .account("ann"), now: at(1)) == .seconds(4))
-        throttle.succeeded("a", .account("ann"))
-        #expect(throttle.failed("a", .account("ann"), now: at(1)) == .zero)
-        for _ in 0..<3 { _ = throttle.failed("b", .unknown, now: at(0)) }
-        #expect(throttle.failed("b", .unknown, now: at(15 * 60)) > .zero)
-        #expect(throttle.failed("b", .unknown, now: at(15 * 60 + 15 * 60 + 1)) == .zero)
+        #expect(throttle.recordFailure("a", .account("ann"), now: at(1)) == .seconds(4))
+        throttle.recordSuccess("a", .account("ann"))
+        #expect(throttle.recordFailure("a", .account("ann"), now: at(1)) == .zero)
+        for _ in 0..<3 { _ = throttle.recordFailure("b", .unknown, now: at(0)) }
+        #expect(throttle.recordFailure("b", .unknown, now: at(15 * 60)) > .zero)
+        #expect(throttle.recordFailure("b", .unknown, now: at(15 * 60 + 15 * 60 + 1)) == .zero)
     }
 
-    @Test("an account's failures keep waiting whoever comes from elsewhere, and not where it was the last eight times")
+    @Test("an account's failures delay all addresses but its last eight")
     func homes() {
         var throttle = LoginThrottle()
-        for number in 1...9 { throttle.succeeded("203.0.113.\(number)", .account("ann")) }
-        for number in 1...20 { _ = throttle.failed("198.51.100.\(number)", .account("ann"), now: at(0)) }
-        #expect(throttle.failed("203.0.113.9", .account("ann"), now: at(1)) == .zero)
-        #expect(throttle.failed("203.0.113.2", .account("ann"), now: at(1)) == .zero)
-        #expect(throttle.failed("203.0.113.1", .account("ann"), now: at(1)) == LoginThrottle.longest)
-        #expect(throttle.failed("203.0.113.8", .account("bob"), now: at(1)) == .zero)
+        for number in 1...9 { throttle.recordSuccess("203.0.113.\(number)", .account("ann")) }
+        for number in 1...20 { _ = throttle.recordFailure("198.51.100.\(number)", .account("ann"), now: at(0)) }
+        #expect(throttle.recordFailure("203.0.113.9", .account("ann"), now: at(1)) == .zero)
+        #expect(throttle.recordFailure("203.0.113.2", .account("ann"), now: at(1)) == .zero)
+        #expect(throttle.recordFailure("203.0.113.1", .account("ann"), now: at(1)) == LoginThrottle.maxDelay)
+        #expect(throttle.recordFailure("203.0.113.8", .account("bob"), now: at(1)) == .zero)
     }
 
     @Test(
-        "what is right waits for what was wrong before it, for a while, and not for others' where the account was before",
+        "failures delay a success for a bounded time, and those of others not at a known address",
         arguments: [
             ("nothing failed", [], "a", "ann", 0, 0), ("a slip", [("a", "ann")], "a", "ann", 0, 0),
             ("two", [("a", "ann"), ("a", "ann")], "a", "ann", 0, 1),
@@ -74,26 +74,28 @@ struct LoginThrottleTests {
         _ wait: Int64
     ) {
         var throttle = LoginThrottle()
-        throttle.succeeded("home", .account("eve"))
-        for failure in failures { _ = throttle.failed(failure.0, .account(failure.1), now: at(0)) }
-        #expect(throttle.owed(address, .account(account), now: at(later)) == .seconds(wait), "\(name)")
+        throttle.recordSuccess("home", .account("eve"))
+        for failure in failures { _ = throttle.recordFailure(failure.0, .account(failure.1), now: at(0)) }
+        #expect(throttle.successDelay(address, .account(account), now: at(later)) == .seconds(wait), "\(name)")
     }
 
-    @Test("guesses at any number of accounts from one address are one address's, and fit the memory")
+    @Test("the targets of one address are bounded and count together")
     func manyTargets() {
         var throttle = LoginThrottle()
-        for number in 0..<1000 { _ = throttle.failed("a", .account("\(number)"), now: at(0)) }
-        #expect(throttle.failed("a", .account("ann"), now: at(1)) == LoginThrottle.longest)
-        throttle.succeeded("a", .account("999"))
-        #expect(throttle.failed("a", .unknown, now: at(1)) == LoginThrottle.longest)
+        for number in 0..<1000 { _ = throttle.recordFailure("a", .account("\(number)"), now: at(0)) }
+        #expect(throttle.recordFailure("a", .account("ann"), now: at(1)) == LoginThrottle.maxDelay)
+        throttle.recordSuccess("a", .account("999"))
+        #expect(throttle.recordFailure("a", .unknown, now: at(1)) == LoginThrottle.maxDelay)
     }
 
-    @Test("any number of addresses fits the memory, and those that failed last are remembered")
+    @Test("the number of addresses is bounded, and the newest stay")
     func bounded() {
         var throttle = LoginThrottle()
-        for index in 0..<30_000 { _ = throttle.failed("address \(index)", .unknown, now: at(Int64(index / 100))) }
+        for index in 0..<30_000 {
+            _ = throttle.recordFailure("address \(index)", .unknown, now: at(Int64(index / 100)))
+        }
         #expect(throttle.count <= LoginThrottle.capacity)
-        #expect(throttle.failed("address 29999", .unknown, now: at(300)) == .seconds(1))
-        #expect(throttle.failed("address 0", .unknown, now: at(300)) == .zero)
+        #expect(throttle.recordFailure("address 29999", .unknown, now: at(300)) == .seconds(1))
+        #expect(throttle.recordFailure("address 0", .unknown, now: at(300)) == .zero)
     }
 }

@@ -5,16 +5,15 @@ import Dialects
 import IRCServer
 import Upstream
 
-/// What surrounds the accounts at backends: a disk with tokens, secrets, and servers that answer calls, all played by the
-/// test.
+/// The simulated environment of backend accounts: a disk with tokens, secrets, and servers that answer calls.
 public struct AccountStage {
     public struct Call: Equatable {
         public var id: BackendCallID
-        public var order: BackendCallOrder
+        public var order: BackendCallRequest
 
         public var path: String { String(order.request.target.prefix { $0 != "?" }) }
 
-        /// The token that it shows, without `Bearer `.
+        /// The bearer token.
         public var token: String? {
             order.authorization.headers.first { $0.name == "Authorization" }.map {
                 $0.value.hasPrefix("Bearer ") ? String($0.value.dropFirst(7)) : $0.value
@@ -26,17 +25,17 @@ public struct AccountStage {
         }
     }
 
-    /// Kept tokens, by the index of the backend.
+    /// Stored tokens, by the index of the backend.
     public var disk: [Int: StoredTokens] = [:]
     /// False: the test answers, with `Bridge.tokensSaved`.
     public var saves = true
     public var saveFailure: UpstreamCredentialsFailure?
     public var secrets: [Int: Result<BackendSecrets, UpstreamCredentialsFailure>] = [:]
     /// Answers a call at once; nil leaves it open, for the test.
-    public var server: ((Call) -> Result<BackendAnswered, BackendCallFailure>?)?
+    public var server: ((Call) -> Result<BackendCallResponse, BackendCallFailure>?)?
     /// Calls in their order, answered or not.
     public private(set) var calls: [Call] = []
-    /// What was saved, in order, whether or not it reached the disk.
+    /// Saved tokens, in order, also those that did not reach the disk.
     public private(set) var saved: [StoredTokens] = []
     private var waiting: [BridgeAction] = []
 
@@ -57,7 +56,7 @@ public struct AccountStage {
         return calls
     }
 
-    /// Answers what was ordered first; false when nothing is to be answered.
+    /// Answers the oldest call; false: none is pending.
     mutating func answerOne(_ bridge: Bridge, _ now: Now) -> Bool {
         while !waiting.isEmpty {
             switch waiting.removeFirst() {

@@ -14,7 +14,7 @@ public import WireBytes
 ///
 /// Clients and rooms go by number: client 1 is `ClientID(rawValue: 1)`, room 0 is the first of the settings.
 public final class BridgeHarness {
-    /// What the bridge did, in order.
+    /// The actions of the bridge, in order.
     public enum Output: Equatable {
         /// A complete line to a client, without its CR LF.
         case line(client: UInt64, [UInt8])
@@ -58,26 +58,26 @@ public final class BridgeHarness {
     public private(set) var passwordHashings: [PasswordHashing] = []
     /// Clients answer PING by themselves, and neither shows.
     public var answersPings = true
-    /// What reading a room's credentials gives, by the room's number; without an entry none are needed.
+    /// Credentials by the room's number; without an entry none are required.
     public var credentials: [Int: Result<UpstreamCredentials, UpstreamCredentialsFailure>] = [:]
     /// How often credentials were asked for, and each time whether after a refusal.
     public private(set) var credentialReads: [Bool] = []
-    /// Files that the bridge wants kept, in order.
-    public private(set) var keptFiles: [KeptFile] = []
-    /// There is room on the disk for what is uploaded to the bridge itself.
+    /// Files to be stored, in order.
+    public private(set) var keptFiles: [StoredFile] = []
+    /// Whether local storage of uploads succeeds.
     public var keepsUploads = true
     /// Uploads that the bridge wants remembered, in order.
     public private(set) var keptUploads: [UploadRecord] = []
-    /// What came of tokens that were shown with uploads, in order.
+    /// Verdicts on upload tokens, in order.
     public private(set) var uploadTokenVerdicts: [(attempt: UInt64, verdict: UploadTokenVerdict)] = []
-    /// What became of uploads, in order.
+    /// Outcomes of uploads, in order.
     public private(set) var uploads: [(id: UploadID, outcome: Result<String, UploadFailure>)] = []
     private let settings: BridgeSettings
-    /// What accounts at backends ask for, for the test to answer.
+    /// Requests of backend accounts, for the test to answer.
     public var accounts = AccountStage()
     /// Histories that were asked for and not answered yet, in order.
     var openHistoryCalls: [AccountStage.Call] = []
-    /// What was asked for since the test's last look.
+    /// Requests since the last call.
     var historyQueries: [HistoryQuery] = []
     /// Called whenever time stood still for a deadline, after its consequences were recorded.
     public var deadlinePassed: (() -> Void)?
@@ -87,7 +87,7 @@ public final class BridgeHarness {
     private var pongs: [(client: UInt64, token: String)] = []
 
     /// - Parameters:
-    ///   - store: what an earlier bridge left behind; nil: nothing is kept.
+    ///   - store: the state of an earlier bridge; nil: no store.
     ///   - startingAt: when; of a bridge after another, a later moment.
     public init(
         settings: BridgeSettings, seed: UInt64 = 1, store: StoreStage? = nil,
@@ -105,7 +105,7 @@ public final class BridgeHarness {
     /// The backend's end of a room's link, or of an account's own: these have numbers below zero.
     public func upstream(_ room: Int) -> ScriptedUpstream {
         guard room < 0 else {
-            // A room of the template whose link was not asked for yet.
+            // A room of the template without a link yet.
             while room >= upstreams.count { upstreams.append(ScriptedUpstream(usualTarget: "")) }
             return upstreams[room]
         }
@@ -119,13 +119,13 @@ public final class BridgeHarness {
         settle()
     }
 
-    /// What happened since the last call.
+    /// Events since the last call.
     public func takeOutputs() -> [Output] {
         defer { outputs = [] }
         return outputs
     }
 
-    /// The lines that `client` got since the last look; everything else that happened is forgotten.
+    /// The lines to `client` since the last call; discards all other events.
     public func takeLines(_ client: UInt64) -> [String] {
         takeOutputs().compactMap { output in
             if case .line(client, let bytes) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
@@ -171,7 +171,7 @@ public final class BridgeHarness {
         return isKept
     }
 
-    /// The client stops or goes on taking what is sent to it.
+    /// The client stops or resumes reading.
     public func setSlow(_ client: UInt64, _ isSlow: Bool) {
         taps[client]?.isSlow = isSlow
         settle()
@@ -179,7 +179,7 @@ public final class BridgeHarness {
 
     // MARK: - Backends
 
-    /// Does what only the bridge's verbs can, and what follows from it.
+    /// Calls verbs of the bridge and runs the resulting actions.
     public func perform(_ verb: (Bridge, Now) -> Void) {
         verb(bridge, clock.now)
         settle()
@@ -249,12 +249,12 @@ public final class BridgeHarness {
         clock.move(to: target)
     }
 
-    /// What the log was told of an event: the level and the metadata of each note, `warn failures=2 room=lobby`.
+    /// Level and metadata of each log entry of an event, `warn failures=2 room=lobby`.
     public func logged(_ event: String) -> [String] {
         notes.filter { $0.event == event }.map { Self.describe($0.level, $0.metadata) }
     }
 
-    /// A level and metadata as the log has them: in the order of their keys, and without what is empty.
+    /// A level and metadata as in the log: sorted by key, without empty values.
     static func describe(_ level: BridgeNote.Level, _ metadata: [String: String]) -> String {
         "\(level)"
             + metadata.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }.map { key, value in
@@ -269,7 +269,7 @@ public final class BridgeHarness {
 
     // MARK: - Running actions
 
-    /// Runs what the bridge asks for until it asks for nothing more at this moment.
+    /// Runs the bridge's actions until there are no more.
     private func settle() {
         var rounds = 0
         while rounds < 100_000 {
@@ -349,7 +349,7 @@ public final class BridgeHarness {
         case .keepFile(let file): keptFiles.append(file)
         case .storeUpload(let id, let file):
             if keepsUploads { keptFiles.append(file) }
-            bridge.uploadStored(id, isKept: keepsUploads, now: clock.now)
+            bridge.uploadStored(id, isStored: keepsUploads, now: clock.now)
         case .keepUpload(let record): keptUploads.append(record)
         case .uploadTokenChecked(let attempt, let verdict): uploadTokenVerdicts.append((attempt, verdict))
         case .uploaded(let id, let outcome): uploads.append((id, outcome))

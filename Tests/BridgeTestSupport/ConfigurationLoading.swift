@@ -24,7 +24,7 @@ package func load(
     return try ConfigurationLoader.load(request, from: testEnvironment(files, variables: variables)).configuration
 }
 
-/// What `check` would print, one line a problem; empty when the text loads.
+/// The output of `check`, one line a problem; empty: the text loads.
 package func problems(
     _ toml: String?, variables: [String: String] = [:], files: [String: String] = [:],
     request: ConfigurationRequest = ConfigurationRequest()
@@ -42,7 +42,7 @@ package func withRoom(_ text: String) -> String {
     "rooms = [{ name = \"lobby\", url = \"ws://127.0.0.1:8080/chat\" }]\n" + text
 }
 
-/// One problem: a text below ``withRoom(_:)``'s first line, and what is said about it.
+/// One problem: a text below ``withRoom(_:)``'s first line, and its message.
 package struct ProblemCase: CustomStringConvertible, Sendable {
     package var description: String
     package var toml: String

@@ -8,7 +8,7 @@ import Upstream
 // Histories over calls, as `StubCalls` asks for them, played by the test.
 
 extension BridgeHarness {
-    /// What was asked for since the last look.
+    /// Calls since the last look.
     public func takeHistoryQueries() -> [HistoryQuery] {
         noteHistoryCalls()
         defer { historyQueries = [] }
@@ -45,7 +45,7 @@ extension BridgeHarness {
         guard !openHistoryCalls.isEmpty else { return }
         let call = openHistoryCalls.removeFirst()
         if case .failure(let failure) = outcome, let status = failure.status {
-            let refusal = BackendAnswered(BackendAnswer(status: status, body: []))
+            let refusal = BackendCallResponse(BackendAnswer(status: status, body: []))
             return perform { bridge, now in
                 bridge.backendAnswered(call.id, call.order.backend, .success(refusal), now: now)
             }
@@ -55,7 +55,7 @@ extension BridgeHarness {
                 .init("messages", .array(messages.map { ChatEvent.message($0).canonicalJSON })),
                 .init("complete", .bool(isComplete)),
             ])
-            return BackendAnswered(BackendAnswer(status: 200, body: body.bytes))
+            return BackendCallResponse(BackendAnswer(status: 200, body: body.bytes))
         }
         perform { bridge, now in bridge.backendAnswered(call.id, call.order.backend, answered, now: now) }
     }

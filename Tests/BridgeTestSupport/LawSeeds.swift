@@ -1,8 +1,7 @@
 import Foundation
 
-/// The seeds of a law's random cases: in an ordinary run as many as the law names, by what a case of it costs; in a long run
-/// `CHATBRIDGE_LAW_FACTOR` times as many, so that each law takes so many times longer; and only the one that
-/// `CHATBRIDGE_LAW_SEED` names where something is looked for.
+/// The seeds of a property test: in an ordinary run the number that the test gives, by the cost of a case; in a long run
+/// `CHATBRIDGE_LAW_FACTOR` times as many; with `CHATBRIDGE_LAW_SEED` only that one, to reproduce a failure.
 public enum LawSeeds {
     public static func seeds(_ ordinary: Int) -> [UInt64] {
         let environment = ProcessInfo.processInfo.environment

@@ -12,7 +12,7 @@ public struct ManualClock: Sendable {
     /// Time since the beginning of the test.
     public private(set) var elapsed: Duration = .zero
 
-    /// What the wall clock is ahead of the right time by.
+    /// The offset of the wall clock from the right time.
     public var lead: Duration = .zero
 
     public init() {}
@@ -23,7 +23,7 @@ public struct ManualClock: Sendable {
             wall: ChatTimestamp(milliseconds: rightTime + lead.wholeNanoseconds / 1_000_000))
     }
 
-    /// What every clock would show that is right.
+    /// The right time.
     public var rightTime: Int64 { Self.epochMilliseconds + elapsed.wholeNanoseconds / 1_000_000 }
 
     /// Moves on to `instant`; never backwards.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Files of the repository, which tests compare with what the program does.
+/// Files of the repository, for comparison with the program.
 package enum RepositoryFile {
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()

@@ -7,7 +7,7 @@ public struct SCRAMClient {
     private let header: String
     private let bare: String
     private let nonce: String
-    /// What the server's last message must be, once the proof was made.
+    /// The expected last message of the server, once the proof was made.
     public private(set) var expectedSignature: [UInt8] = []
 
     /// - Parameters:
@@ -22,7 +22,7 @@ public struct SCRAMClient {
 
     public var first: [UInt8] { Array((header + bare).utf8) }
 
-    /// The second message; nil when the challenge is none, or its nonce does not begin with ours.
+    /// The second message; nil: the challenge is invalid, or its nonce does not begin with the client's.
     ///
     /// - Parameter changing: spoils the message before it is proven.
     public mutating func proof(_ challenge: [UInt8], changing: (String) -> String = { $0 }) -> [UInt8]? {

@@ -4,10 +4,10 @@ import WireBytes
 
 /// The backend's end of one room's connection: the server side of the handshake and of the frames, without a socket.
 public final class ScriptedUpstream {
-    /// What it saw the bridge do.
+    /// Events from the bridge.
     public enum Event: Equatable, Sendable {
         case connected
-        /// What is unusual about a connection: its way, or what it asks for.
+        /// Unusual properties of a connection: its route, or its request.
         case detail(String)
         case frame([UInt8], isBinary: Bool)
         case ping
@@ -20,7 +20,7 @@ public final class ScriptedUpstream {
 
     public enum State: Equatable, Sendable {
         case idle
-        /// The bridge asked for a connection; nobody answered yet.
+        /// The bridge requested a connection; unanswered.
         case connecting
         case handshaking
         case open
@@ -29,16 +29,16 @@ public final class ScriptedUpstream {
     public private(set) var state = State.idle
     /// Leaves pings unanswered, like a peer behind a dead network.
     public var isSilent = false
-    /// What it is ready to agree to at the next handshake. Where that comes about, its messages are compressed.
+    /// Extensions accepted at the next handshake. If negotiated, its messages are compressed.
     public var compression: WebSocketCompression?
     /// Times that the bridge asked for a connection.
     public private(set) var connectCount = 0
-    /// The head of the last request, for tests of what is sent with it.
+    /// The head of the last request.
     public private(set) var requestTarget: String?
     private var handshake = WebSocketServerHandshake()
     private var connection: WebSocketConnection?
     private var pendingRefusal: (status: Int, headers: [(name: String, value: String)])?
-    /// What the proxy in front of the backend answers to CONNECT.
+    /// The proxy's answer to CONNECT.
     public var proxyAnswer = "HTTP/1.1 200 Connection established\r\n\r\n"
     /// The heads of all requests, as they came.
     public private(set) var requests: [String] = []
@@ -50,7 +50,7 @@ public final class ScriptedUpstream {
     /// - Parameter usualTarget: the request target that is not worth mentioning; nil: none is.
     public init(usualTarget: String? = nil) { self.usualTarget = usualTarget }
 
-    // MARK: - What the bridge does
+    // MARK: - The bridge's side
 
     func connectRequested() -> Event {
         state = .connecting
@@ -65,7 +65,7 @@ public final class ScriptedUpstream {
         pendingRefusal = refusal
     }
 
-    /// Feeds what the bridge sent. Returns what that meant and the bytes to answer with.
+    /// Decodes bytes from the bridge. Returns the events and the bytes of the answer.
     func received(_ slice: ByteSlice) -> (events: [Event], answer: [UInt8]) {
         slice.withUnsafeBytes { bytes in
             switch state {
@@ -97,7 +97,7 @@ public final class ScriptedUpstream {
             _ = handshake.accept(into: &writer)
             state = .open
             connection = WebSocketConnection(role: .server, compression: handshake.compression)
-            // Takes the response along with what the first frames are answered.
+            // Returns the response along with the answers to the first frames.
             let (events, answer) = frameBytesReceived(UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
             return (details + events, answer)
         case .plainHTTP: return ([.protocolBroken("a request without Upgrade")], [])
@@ -130,7 +130,7 @@ public final class ScriptedUpstream {
         return .disconnected
     }
 
-    // MARK: - What the backend does
+    // MARK: - The backend's side
 
     func transportEnded() {
         state = .idle
@@ -143,7 +143,7 @@ public final class ScriptedUpstream {
             _ = payload.withUnsafeBytes { connection?.send(text: $0, output: &writer, using: &random) }
             return takeBytes()
         }
-        // Written by hand, so that a backend can also say what it should not say any more.
+        // Written by hand, so that a backend can also send invalid frames.
         var bytes: [UInt8] = [isBinary ? 0x82 : 0x81]
         switch payload.count {
         case ..<126: bytes.append(UInt8(payload.count))

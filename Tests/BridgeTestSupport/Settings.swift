@@ -6,30 +6,6 @@ import Upstream
 
 // Settings with what a test says of them, in one expression.
 
-extension LimitSettings {
-    package init(
-        maxClients: Int? = nil, maxClientsPerAddress: Int? = nil, acceptsPerSecondPerAddress: Double? = 5,
-        messagesPerSecond: Double? = 2, messagesBurst: Double? = nil, multilineMaxBytes: Int? = nil,
-        multilineMaxLines: Int? = nil, upstreamMessagesPerSecond: Double? = 5, upstreamMessagesBurst: Double? = nil,
-        membersPerRoom: Int? = nil, templateRooms: Int? = nil, backlog: Int? = nil, historyLimit: Int? = nil
-    ) {
-        self.init()
-        self.maxClients = maxClients ?? self.maxClients
-        self.maxClientsPerAddress = maxClientsPerAddress ?? self.maxClientsPerAddress
-        self.acceptsPerSecondPerAddress = acceptsPerSecondPerAddress
-        self.messagesPerSecond = messagesPerSecond
-        self.messagesBurst = messagesBurst ?? self.messagesBurst
-        self.multilineMaxBytes = multilineMaxBytes ?? self.multilineMaxBytes
-        self.multilineMaxLines = multilineMaxLines ?? self.multilineMaxLines
-        self.upstreamMessagesPerSecond = upstreamMessagesPerSecond
-        self.upstreamMessagesBurst = upstreamMessagesBurst ?? self.upstreamMessagesBurst
-        self.membersPerRoom = membersPerRoom ?? self.membersPerRoom
-        self.templateRooms = templateRooms ?? self.templateRooms
-        self.backlog = backlog ?? self.backlog
-        self.historyLimit = historyLimit ?? self.historyLimit
-    }
-}
-
 extension BridgeSettings {
     package init(
         serverName: String, version: String = "0", motd: [String] = [], instanceID: String,

@@ -1,4 +1,4 @@
-/// Checks the split-feed law: what a decoder makes of some bytes does not depend on where they are cut.
+/// Checks the split-feed property: a decoder's output does not depend on the boundaries between its inputs.
 ///
 ///     #expect(SplitFeedVerifier.disagreements(bytes, expected: row.events) { pieces in
 ///         var decoder = Decoder()
@@ -11,9 +11,9 @@ public enum SplitFeedVerifier {
     /// Decodes `bytes` whole, byte by byte, at each single cut, with an empty piece in the middle, and in random pieces.
     ///
     /// - Parameters:
-    ///   - expected: what every way must give; without it, what the whole gives.
-    ///   - decode: feeds the pieces in order to a fresh decoder and returns everything that it said.
-    /// - Returns: one sentence for each way that gave something else; empty when the law holds.
+    ///   - expected: the output in all cases; nil: that of the whole.
+    ///   - decode: feeds the pieces in order to a fresh decoder and returns its output.
+    /// - Returns: one sentence for each deviation; empty: the property holds.
     public static func disagreements<Output: Equatable>(
         _ bytes: [UInt8], expected: Output? = nil, decode: ([[UInt8]]) -> Output
     ) -> [String] {

@@ -3,45 +3,45 @@ import BridgeTypes
 public import ChatModel
 import IRCServer
 
-/// A disk that the test plays: what is ordered waits until it is committed, at once or when the test says so, and a bridge
-/// that dies leaves behind what was committed.
+/// A simulated store: writes are queued until they are committed, at once or by the test, and a crash preserves the
+/// committed ones.
 public struct StoreStage {
-    /// What a bridge that starts now would find.
+    /// The committed state.
     public private(set) var disk: StoredState
-    /// Orders are kept as soon as they come; otherwise the test says so, with ``commit(_:)``.
+    /// Writes are committed at once; otherwise by ``commit(_:)``.
     public var commits = true
     /// Acceptances are refused for this reason.
     public var refusal: String?
-    /// Nothing can be kept, for this reason: acceptances are refused as they come, and all else waits.
+    /// The store fails for this reason: acceptances are refused, other writes are queued.
     public var failure: String?
-    /// So many orders may wait; more find no room.
+    /// The capacity of the write queue; further writes overflow.
     public var room = Int.max
-    /// Otherwise questions wait.
+    /// Otherwise queries are held.
     public var answersQuestions = true
-    /// So many are answered; then they wait.
+    /// The number of queries to answer; further ones are held.
     public var questionsToAnswer = Int.max
     /// Steps of searches that were answered.
     public private(set) var searchStepCount = 0
-    /// Why questions fail.
+    /// The reason of failing queries.
     public var readFailure: StoreFailure?
-    /// Orders that are not kept yet.
+    /// Uncommitted writes.
     public private(set) var waiting: [(ticket: StoreTicket, changes: [StoreOperation], number: Int)] = []
-    /// Everything that was ordered, kept or not.
+    /// All writes, committed or not.
     public private(set) var orders: [StoreOperation] = []
     private var allowed = 0
     private var toldFailure: String?
     private var settled = StoreTicket(rawValue: 0)
     private var overflowed: [(ticket: StoreTicket, changes: [StoreOperation])] = []
-    /// Orders that found room.
+    /// Writes that fitted the queue.
     private var handedOver = 0
-    /// Each is answered when so many orders are kept, or when nothing can be.
+    /// Each is answered after so many commits, or when the store fails.
     private var questions: [(question: BridgeAction, after: Int)] = []
-    /// What was taken back, as it was before.
+    /// Reverted changes, with the earlier values.
     private var withdrawn: [String: [StoredMessage]] = [:]
 
     public init(_ disk: StoredState = StoredState()) { self.disk = disk }
 
-    /// What an earlier process kept.
+    /// The state of an earlier process.
     public mutating func prepare(_ changes: [StoreOperation]) {
         for change in changes { apply(change) }
     }
@@ -60,13 +60,13 @@ public struct StoreStage {
         }
     }
 
-    /// The same disk under a bridge that starts anew: what was not kept is gone.
+    /// The same store after a crash: uncommitted writes are lost.
     public var afterCrash: StoreStage { StoreStage(disk) }
 
-    /// Keeps the oldest orders that wait.
+    /// Commits the oldest queued writes.
     public mutating func commit(_ count: Int = .max) { allowed = min(count, waiting.count) }
 
-    /// The oldest messages of a room are too old.
+    /// Removes the oldest messages of a room, as by age.
     public mutating func removeOldest(_ count: Int, of key: StoredRoomKey) {
         let rest = messages(of: key).dropFirst(count)
         disk.rooms[key]?.messages = Array(rest)
@@ -119,8 +119,7 @@ public struct StoreStage {
         return answerQuestion(bridge, now)
     }
 
-    /// As the store does it: what is left of the orders waits, and those of which nothing is left settle with the one
-    /// before them.
+    /// As in the store: the rest of the writes is queued; empty ones settle with the one before them.
     private mutating func refuseWaiting(_ bridge: Bridge, _ reason: String, _ now: Now) -> Bool {
         var refused: [StoreTicket] = []
         var left: [(ticket: StoreTicket, changes: [StoreOperation], number: Int)] = []
@@ -141,7 +140,7 @@ public struct StoreStage {
         return true
     }
 
-    /// What is kept, and what waits while nothing can be kept.
+    /// Committed state, and queued state while the store fails.
     private var shown: StoredState {
         guard failure != nil else { return disk }
         var stage = self
@@ -198,7 +197,7 @@ extension StoredRoom {
 }
 
 extension StoredState {
-    /// Carries out one change, as the store's rules say.
+    /// Applies one change by the store's rules.
     mutating func apply(_ change: StoreOperation) {
         switch change {
         case .accept(let entry): rooms[entry.room, default: StoredRoom()].outbox.append(entry)
@@ -231,7 +230,7 @@ extension StoredState {
             for index in messages.indices where messages[index].wasDone(to: msgid) {
                 rooms[key]?.messages[index].takeBack()
             }
-        // Whoever has the disk puts back what was there.
+        // The owner of the disk restores the earlier value.
         case .restore: break
         case .marker(let key, let marker):
             rooms[key, default: StoredRoom()].markers.removeAll { $0.reader == marker.reader }
@@ -247,7 +246,7 @@ extension StoredState {
         case .identity(let identity):
             forget(identity.backend, identity.person)
             identities.append(identity)
-        case .forgetIdentity(let backend, let person): forget(backend, person)
+        case .removeIdentity(let backend, let person): forget(backend, person)
         case .cursor(let cursor):
             drop(cursor.account, cursor.client, cursor.room)
             cursors.append(cursor)
@@ -255,16 +254,16 @@ extension StoredState {
         case .account(let account):
             accounts.removeAll { $0.name == account.name }
             accounts.append(account)
-        case .forgetAccount(let name): accounts.removeAll { $0.name == name }
-        case .forgetAuthor(let author, let nobody):
+        case .removeAccount(let name): accounts.removeAll { $0.name == name }
+        case .removeAuthor(let author, let nobody):
             for key in rooms.keys { rooms[key]?.forget(author, as: nobody) }
-        case .forgetConversation(let key):
+        case .removeConversation(let key):
             rooms[key] = nil
             conversations.removeAll { $0.key == key }
         case .nick(let nick):
             nicks.removeAll { $0.folded == nick.folded }
             nicks.append(nick)
-        case .forgetNick(let folded): nicks.removeAll { $0.folded == folded }
+        case .removeNick(let folded): nicks.removeAll { $0.folded == folded }
         case .choices(let chosen):
             choices.removeAll { $0.account == chosen.account }
             if !chosen.isEmpty { choices.append(chosen) }

@@ -18,7 +18,7 @@ public struct StubDialect: Dialect {
         self.unsupported = unsupported
     }
 
-    /// A wire of its own with as little as there can be; `change` adds what a test needs.
+    /// A minimal dialect; `change` adds features for a test.
     public init(
         unsupported: Set<String> = ["join", "leave", "presence"], _ change: (inout DialectTraits) -> Void = { _ in }
     ) {
@@ -63,7 +63,7 @@ public struct StubDialect: Dialect {
 public struct StubCalls: DialectCalls {
     /// Whether the history can be asked for before a time.
     public var takesBefore: Bool
-    /// Whether an answer may be the oldest of what is newer than what was asked for.
+    /// Whether an answer may be the oldest of the messages newer than the requested point.
     public var takesAfter: Bool
 
     public init(takesBefore: Bool = false, takesAfter: Bool = false) {
@@ -192,7 +192,7 @@ private struct StubReader {
     }
 }
 
-/// A command as an object without what it does not say.
+/// A command as an object without empty fields.
 private struct StubObject {
     var kind = ""
     private(set) var members: [JSONValue.Member] = []

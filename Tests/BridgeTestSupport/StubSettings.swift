@@ -5,7 +5,7 @@ public import Rooms
 import Upstream
 
 extension SCRAMVerifier {
-    /// Of a password in a single round: what logs in ten thousand times is not to spend its time on that.
+    /// Of a password in a single round, for tests with ten thousand log-ins.
     public init(quickly password: String) {
         self.init(password: SecretBytes(password.utf8), salt: Array("salt".utf8), iterations: 1)
     }

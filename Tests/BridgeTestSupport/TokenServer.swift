@@ -87,10 +87,10 @@ public final class TokenServer {
     /// The one access and the one refresh token that are good.
     public private(set) var access: String?
     public private(set) var refresh: String?
-    /// What came, as `login`, `refresh`, `/me`.
+    /// Received calls, as `login`, `refresh`, `/me`.
     public private(set) var log: [String] = []
     /// Answers in place of the usual ones, by path.
-    public var trouble: [String: [Result<BackendAnswered, BackendCallFailure>]] = [:]
+    public var trouble: [String: [Result<BackendCallResponse, BackendCallFailure>]] = [:]
     private var count = 0
 
     public init() {}
@@ -100,18 +100,18 @@ public final class TokenServer {
         return log
     }
 
-    /// A token that nobody had to log in for.
+    /// A token without a log-in.
     public func issue(access token: String) { access = token }
     public func expireAccess() { access = nil }
     public func expireRefresh() { refresh = nil }
 
     public static func answer(_ status: Int, _ body: String = "", retryAfter: Duration? = nil) -> Result<
-        BackendAnswered, BackendCallFailure
+        BackendCallResponse, BackendCallFailure
     > {
-        .success(BackendAnswered(BackendAnswer(status: status, body: Array(body.utf8)), retryAfter: retryAfter))
+        .success(BackendCallResponse(BackendAnswer(status: status, body: Array(body.utf8)), retryAfter: retryAfter))
     }
 
-    public func answer(_ call: AccountStage.Call) -> Result<BackendAnswered, BackendCallFailure> {
+    public func answer(_ call: AccountStage.Call) -> Result<BackendCallResponse, BackendCallFailure> {
         log.append(call.path)
         if var answers = trouble[call.path], !answers.isEmpty {
             let first = answers.removeFirst()
@@ -143,7 +143,7 @@ public final class TokenServer {
         }
     }
 
-    private func issue() -> Result<BackendAnswered, BackendCallFailure> {
+    private func issue() -> Result<BackendCallResponse, BackendCallFailure> {
         count += 1
         access = "acc-secret-\(count)"
         refresh = "ref-secret-\(count)"

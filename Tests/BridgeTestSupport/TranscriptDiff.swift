@@ -21,7 +21,7 @@ enum TranscriptDiff {
         return "the transcript came out differently (- written, + happened):\n" + shown.joined(separator: "\n")
     }
 
-    /// The longest common subsequence, as a list of kept, missing and additional lines.
+    /// The longest common subsequence, as a list of common, missing and additional lines.
     private static func editScript(_ a: [String], _ b: [String]) -> [(mark: String, line: String)] {
         var lengths = Array(repeating: Array(repeating: 0, count: b.count + 1), count: a.count + 1)
         for i in a.indices.reversed() {

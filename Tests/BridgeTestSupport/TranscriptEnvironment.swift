@@ -10,11 +10,11 @@ import Media
 import Upstream
 import WireBytes
 
-// What of a transcript's bridge is there only when its first line asks for it.
+// Optional parts of a transcript's bridge, enabled by its first line.
 //
 //     with: wire=deletes     messages can be taken back: {"event":"delete","message_ids":[…],…}
 //     with: gateway=secret   gateways of 10.0.0.0/8 say WEBIRC with that password
-//     with: tokens=on        the backend knows whose the token `token-of-ann` is, and refuses every other
+//     with: tokens=on        the backend identifies the owner of `token-of-ann`, and refuses every other token
 //     with: uploads=on       the backend takes files
 
 extension TranscriptHeader {
@@ -40,7 +40,7 @@ extension TranscriptHeader {
                       "sender_name": "{{sender.name}}"}}}
         """
 
-    /// Adds to the settings what the options ask for beside the rooms.
+    /// Adds the settings of the options other than rooms.
     func surround(_ settings: inout BridgeSettings) throws {
         if let password = options["gateway"] {
             settings.gateways = [
@@ -56,22 +56,23 @@ extension TranscriptHeader {
         ]
         if options["tokens"] == "on" { settings.bearerBackend = "chat.example" }
         if options["uploads"] == "on" {
-            settings.media = MediaSettings(links: MediaLinks(base: "https://irc.example", key: [0], lifetime: .zero))
+            settings.media = MediaSettings(
+                links: SignedFileLinks(base: "https://irc.example", key: [0], lifetime: .zero))
         }
     }
 
-    /// What the backend answers when it is asked whose a token is.
-    static func owner(of token: String?) -> Result<BackendAnswered, BackendCallFailure> {
+    /// The backend's answer to a query for the owner of a token.
+    static func owner(of token: String?) -> Result<BackendCallResponse, BackendCallFailure> {
         guard let token, token.hasPrefix("token-of-") else { return TokenServer.answer(401, "{}") }
         let name = token.dropFirst("token-of-".count)
         return TokenServer.answer(200, #"{"id":"id-of-\#(name)","name":"\#(name)"}"#)
     }
 }
 
-/// The client's side of a SCRAM login in a transcript, and how the server's messages are shown: what chance decides about them
-/// would make every transcript another.
+/// The client's side of a SCRAM log-in in a transcript, and the form of the server's messages: without random values, which would
+/// differ in each run.
 struct TranscriptSCRAM {
-    /// What each client was challenged with.
+    /// The challenge of each client.
     private var challenges: [UInt64: [UInt8]] = [:]
 
     /// A line to a client as it stands in the transcript; nil: as it is.

@@ -8,7 +8,7 @@ import Rooms
 import Upstream
 import WireBytes
 
-/// Plays a transcript against the pure machines and compares what happens with what is written.
+/// Plays a transcript against the pure machines and compares the output with the file.
 ///
 /// Lines that a test gives:
 ///
@@ -18,7 +18,7 @@ import WireBytes
 ///     C1! connects sts=port=6697            … to a listener that says so of TLS
 ///     C1! connects over-websocket           … in a browser
 ///     C1! proves alice:secret               the client's answer to a challenge of SCRAM, with its own nonce
-///     C1! is alice [as alice:secret] [in #lobby] [caps: …]    registers and enters; what this client is told is not shown
+///     C1! is alice [as alice:secret] [in #lobby] [caps: …]    registers and joins; output to this client is not shown
 ///     C1> JOIN #lobby                       a line of the client
 ///     C1>| NICK al                          bytes of the client without an end of line
 ///     C1! closes [reason]                   the connection is gone
@@ -29,7 +29,7 @@ import WireBytes
 ///     U:lobby! unreachable reason           … or there is no connection
 ///     U:lobby! redirects 302 /other         … or points elsewhere
 ///     U:lobby! proxy 407 Reason             from now on the proxy answers so to CONNECT
-///     U:lobby! token T, no-token reason     what reading the credentials gives from now on (with: auth=on)
+///     U:lobby! token T, no-token reason     the result of reading the credentials from now on (with: auth=on)
 ///     U:lobby! closed 1006                  the transport breaks; any other code is a Close frame
 ///     U:lobby! silent, U:lobby! talks       pings stay unanswered, or are answered again
 ///     U:lobby! manual, U:lobby! automatic   connections wait for an answer, or are accepted at once
@@ -40,8 +40,8 @@ import WireBytes
 ///     B! shutdown
 ///     B! dies                               the process is gone, and another begins over the same disk (with: store)
 ///
-/// All other lines are what the bridge does: `C1<`, `U:lobby>` and `B<`. What is no line or frame stands in brackets. Under
-/// `with: notes=on` what it writes to the log is among them: `B< [room-full: warn room=lobby] more people than …`.
+/// All other lines are output of the bridge: `C1<`, `U:lobby>` and `B<`. Output other than lines and frames is in brackets. With
+/// `with: notes=on` the log is included: `B< [room-full: warn room=lobby] more people than …`.
 /// Frames are compared as JSON; a value written `*` stands for anything.
 public final class TranscriptPlayer {
     private let lines: [String]
@@ -57,7 +57,7 @@ public final class TranscriptPlayer {
     private var messageCount = 0
     private var mistakes: [String] = []
 
-    /// - Throws: when the first line is no header, or asks for what there is not.
+    /// - Throws: if the first line is no header, or has an unknown option.
     public init(text: String) throws {
         lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         guard let first = lines.first, let header = TranscriptHeader(first) else {
@@ -69,9 +69,9 @@ public final class TranscriptPlayer {
     }
 
     public struct Result {
-        /// The transcript with what really happened.
+        /// The transcript with the actual output.
         public var text: String
-        /// What is wrong, readable; nil when all is as written.
+        /// The differences; nil: none.
         public var failure: String?
     }
 
@@ -131,7 +131,7 @@ public final class TranscriptPlayer {
         }
     }
 
-    /// Lets time pass. What happens on the way gets the time at which it happened.
+    /// Advances the clock. Events on the way have their own times.
     private func pass(until seconds: Double, _ line: String) {
         let target = MonotonicInstant(nanoseconds: Int64((seconds * 1e9).rounded()))
         var isWritten = false
@@ -298,7 +298,7 @@ public final class TranscriptPlayer {
 
     // MARK: - Recording
 
-    /// Writes down what happened, after `heading` when anything did.
+    /// Records events, after `heading` if there are any.
     private func record(after heading: String? = nil, hiding hidden: UInt64? = nil, _ didWrite: () -> Void = {}) {
         let shown = harness.takeOutputs().compactMap { line(for: $0, hiding: hidden) }
         guard !shown.isEmpty else { return }

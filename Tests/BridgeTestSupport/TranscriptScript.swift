@@ -11,8 +11,8 @@ import Upstream
 
 /// The first line of a transcript: `# title   caps: … with: …`.
 ///
-/// `caps:` are what a client enables that `is` somebody without naming its own. `with:` changes the bridge from what it is
-/// by default: one room `lobby`, linked before the first line, no flood control, no topic, clients that answer PING unseen.
+/// `caps:` are the default capabilities of clients that register with `is`. `with:` changes the bridge's defaults: one room
+/// `lobby`, linked before the first line, no flood control, no topic, clients that answer PING unseen.
 public struct TranscriptHeader {
     public var title: String
     public var caps: [String] = []
@@ -39,17 +39,17 @@ public struct TranscriptHeader {
     var linksAtOnce: Bool { options["link"] != "manual" }
     var checksPasswords: Bool { options["checks"] != "manual" }
     var echoes: Bool { options["echo"] == "on" }
-    /// What goes to the log is written down.
+    /// The log is recorded.
     var showsNotes: Bool { options["notes"] == "on" }
     var answersPings: Bool { options["pongs"] != "manual" }
-    /// What is said outlasts the process.
+    /// Storage is persistent.
     var isDurable: Bool { options["store"] == "on" }
 
     /// The settings that the options ask for.
     ///
     /// - Throws: when a room's URL is none.
     public func settings() throws -> BridgeSettings {
-        var limits = LimitSettings(messagesPerSecond: options["flood"] == nil ? nil : 2)
+        var limits = LimitSettings { $0.messagesPerSecond = options["flood"] == nil ? nil : 2 }
         if let members = options["members"].flatMap({ Int($0) }) { limits.membersPerRoom = members }
         if let lines = options["lines"].flatMap({ Int($0) }) { limits.multilineMaxLines = lines }
         if let bytes = options["receive-queue"].flatMap({ Int($0) }) { limits.receiveQueueBytes = bytes }
@@ -74,7 +74,7 @@ public struct TranscriptHeader {
             let words = text.split(separator: ":").map(String.init)
             var account = AccountSettings(
                 name: words[0],
-                // One iteration: what is slow by intent has no place in a test.
+                // One iteration, to save time.
                 password: words.count > 1 && words[1] == "none"
                     ? nil
                     : SCRAMVerifier(
@@ -113,7 +113,7 @@ public struct TranscriptHeader {
 enum TranscriptStep {
     /// A comment or nothing.
     case prose
-    /// What the bridge did; made anew by playing.
+    /// The output of the bridge; replaced by playing.
     case output
     case time(seconds: Double)
     case clientLine(UInt64, String)
@@ -204,7 +204,7 @@ enum TranscriptText {
     }
 }
 
-/// Gives generated values names: the first message id of ours is `<id1>`, alice's id upstream `<alice>`, the first
+/// Gives generated values names: the first message id of the bridge is `<id1>`, alice's id upstream `<alice>`, the first
 /// msgid `<msgid1>`. The same value always has the same name, so a transcript can use it again.
 struct TranscriptNames {
     private var nameOf: [String: String] = [:]

@@ -27,13 +27,16 @@ struct AccountLearningTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t",
-                limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: [room],
+                limits: LimitSettings {
+                    $0.messagesPerSecond = nil
+                    $0.upstreamMessagesPerSecond = nil
+                }, rooms: [room],
                 backends: [
                     BackendSettings(name: "b", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
                 ]))
         harness.credentials[0] = .success(UpstreamCredentials(socket: .accessToken("token")))
         harness.accounts.server = { _ in
-            .success(BackendAnswered(BackendAnswer(status: 200, body: Array(#"{"messages":[],"posts":[]}"#.utf8))))
+            .success(BackendCallResponse(BackendAnswer(status: 200, body: Array(#"{"messages":[],"posts":[]}"#.utf8))))
         }
         harness.start()
         for frame in opening { harness.sendFrame(0, frame) }

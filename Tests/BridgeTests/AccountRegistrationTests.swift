@@ -441,7 +441,7 @@ struct AccountRegistrationTests {
         case .slow:
             harness.store.commits = false
             harness.answerPasswordHashing(1)
-            harness.advance(by: AccountRegistrations.wait)
+            harness.advance(by: AccountRegistrations.timeout)
         }
         harness.perform { _, _ in }
         let answers = harness.takeLines(1).filter { $0.contains("REGISTER") }

@@ -53,7 +53,7 @@ struct AckPatternTests {
             session = try SessionStage(CustomDialect(try CustomDefinition(try JSONValue(parsing: json))))
             session.harness.accounts.server = { [unowned self] _ in
                 let body = #"{"rows":[\#(self.log.joined(separator: ","))]}"#
-                return .success(BackendAnswered(BackendAnswer(status: 200, body: Array(body.utf8))))
+                return .success(BackendCallResponse(BackendAnswer(status: 200, body: Array(body.utf8))))
             }
             log = [row("1", "earlier", uid: "u-ann", nick: "ann", at: -60)]
             session.harness.start()

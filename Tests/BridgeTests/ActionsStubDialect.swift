@@ -33,8 +33,9 @@ struct ActionsStubDialect: Dialect {
     ) {
         traits = DialectTraits(
             name: "stub", identity: identity, messageIDOrigin: idsFrom, echoesOwnMessages: confirmation != .none,
-            confirmation: confirmation, typingOut: .startStop, readReport: .eachMessage,
+            confirmation: confirmation, typingOut: .startStop,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0))
+        traits.readReport = .eachMessage
         self.says = says
         change(&traits)
     }
@@ -131,7 +132,7 @@ struct ActionsStage {
     /// - Parameter rooms: all of one backend, `chat.example`.
     init(
         _ dialect: ActionsStubDialect, rooms: [String] = ["lobby"], accounts: [AccountSettings] = [],
-        limits: LimitSettings = LimitSettings(messagesPerSecond: nil), echoes: Bool = false,
+        limits: LimitSettings = LimitSettings { $0.messagesPerSecond = nil }, echoes: Bool = false,
         _ change: (inout RoomSettings) -> Void = { _ in }
     ) throws {
         let settings = try rooms.map { name in

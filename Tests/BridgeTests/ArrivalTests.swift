@@ -84,8 +84,12 @@ struct ArrivalTests {
 
     @Test("for what they ask when they come they have an allowance, once")
     func allowance() throws {
-        let limits = LimitSettings(
-            acceptsPerSecondPerAddress: nil, messagesPerSecond: 1, messagesBurst: 5, upstreamMessagesPerSecond: nil)
+        let limits = LimitSettings {
+            $0.acceptsPerSecondPerAddress = nil
+            $0.messagesPerSecond = 1
+            $0.messagesBurst = 5
+            $0.upstreamMessagesPerSecond = nil
+        }
         func answered(_ stage: BacklogStage, _ client: UInt64) -> Int {
             for _ in 0..<50 { stage.harness.send(client, "TIME") }
             return stage.raw(client).filter { $0.contains(" 391 ") }.count

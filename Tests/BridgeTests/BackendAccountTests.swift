@@ -375,7 +375,7 @@ struct BackendAccountTests {
 
     struct TroubleRow: CustomTestStringConvertible {
         var testDescription: String
-        var answers: [Result<BackendAnswered, BackendCallFailure>]
+        var answers: [Result<BackendCallResponse, BackendCallFailure>]
         /// Seconds after the start at which logins come.
         var tries: [Int]
     }

@@ -155,7 +155,7 @@ struct BackendCallTests {
 
     struct PauseRow: CustomTestStringConvertible {
         var testDescription: String
-        var answers: [Result<BackendAnswered, BackendCallFailure>]
+        var answers: [Result<BackendCallResponse, BackendCallFailure>]
         /// Seconds at which the history is asked for.
         var tries: [Int]
         var failure: String?

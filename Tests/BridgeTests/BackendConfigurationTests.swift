@@ -167,7 +167,7 @@ struct BackendConfigurationTests {
             let request = try #require(
                 (plan.settings.login?.calls ?? plan.settings.dialect.calls)?.request(
                     for: call, context: DialectContext(room: "a")))
-            let order = BackendCallOrder(
+            let order = BackendCallRequest(
                 backend: BackendID(index: 0), request: request, authorization: UpstreamCredentials(),
                 timeout: .seconds(1), maxAnswerBytes: 1)
             return try plan.place.request(order, using: &random).url.description

@@ -24,8 +24,8 @@ struct BackendDriverTests {
 
     private func order(
         _ request: BackendRequest, _ authorization: UpstreamCredentials = UpstreamCredentials()
-    ) -> BackendCallOrder {
-        BackendCallOrder(
+    ) -> BackendCallRequest {
+        BackendCallRequest(
             backend: BackendID(index: 0), request: request, authorization: authorization, timeout: .seconds(9),
             maxAnswerBytes: 77)
     }

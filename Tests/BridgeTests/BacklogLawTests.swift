@@ -35,9 +35,12 @@ private final class RandomReturns {
     init(seed: UInt64) throws {
         random = SeededGenerator(seed: seed)
         stage = try BacklogStage(
-            limits: LimitSettings(
-                acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil,
-                backlog: 100_000))
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+                $0.backlog = 100_000
+            })
         stage.harness.answersPings = false
     }
 
@@ -102,7 +105,7 @@ private final class RandomReturns {
         for (connection, client) in open { write(connection, client) }
         open = []
         let kept = Set(stage.harness.store.disk.rooms[stage.room.storedKey]?.messages.map(\.text) ?? [])
-        let cursors = Set(stage.harness.store.disk.cursors.map { TwinName($0.client).base })
+        let cursors = Set(stage.harness.store.disk.cursors.map { NumberedClientName($0.client).base })
         for client in expected.keys {
             expected[client] = expected[client]?.filter { kept.contains($0) || record[client]?.contains($0) == true }
             // Its first JOIN was not kept either; so the next one is the first.

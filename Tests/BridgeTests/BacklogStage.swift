@@ -52,8 +52,11 @@ final class BacklogStage {
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts,
             limits: limits
-                ?? LimitSettings(
-                    acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
+                ?? LimitSettings {
+                    $0.acceptsPerSecondPerAddress = nil
+                    $0.messagesPerSecond = nil
+                    $0.upstreamMessagesPerSecond = nil
+                },
             rooms: rooms)
         settings.rejoins = rejoins
         self.settings = settings

@@ -224,7 +224,11 @@ struct BacklogTests {
     @Test("what the bridge does not remember is left out without a number, and only when there is something")
     func unknownLeftOut() throws {
         let stage = try BacklogStage(
-            limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil, backlog: 2500))
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+                $0.backlog = 2500
+            })
         left(stage)
         stage.say(numbers(0..<2600))
         stage.enter(1, "alice@phone", caps: BacklogStage.caps)
@@ -262,7 +266,11 @@ struct BacklogTests {
     @Test("a backlog of none lets the cursor go on")
     func none() throws {
         let stage = try BacklogStage(
-            limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil, backlog: 0))
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+                $0.backlog = 0
+            })
         left(stage)
         stage.say(numbers(0..<3))
         stage.enter(1, "alice@phone")
@@ -297,7 +305,7 @@ struct BacklogTests {
             Window(count: 2101, limit: 3000, after: 10, start: 10, leftOut: nil, isMore: false),
         ])
     func window(_ row: Window) {
-        let recent = RecentMessages()
+        let recent = RecentLog()
         for number in 0..<row.count {
             recent.append(
                 msgid: "i\(number)", upstreamID: nil, puppet: nil, nick: "n", text: "",

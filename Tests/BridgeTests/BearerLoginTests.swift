@@ -308,12 +308,12 @@ struct BearerLoginTests {
         let numerics = harness.takeLines(1).compactMap { $0.split(separator: " ").dropFirst().first }
         #expect(numerics.prefix(3) == ["900", "903", "001"])
         #expect(harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.account?.name == "7@main")
-        #expect(harness.bridge.irc.logins.questions.isEmpty)
+        #expect(harness.bridge.irc.logins.queries.isEmpty)
     }
 
     @Test("a client that is gone is not missed, and no more are asked about than may be at a time")
     func bounded() {
-        for client in 1...UInt64(TokenQuestion.maxUnderway) {
+        for client in 1...UInt64(TokenQuery.maxUnderway) {
             begin(client, nick: "n\(client)")
             #expect(show(client, "token-open") == [])
         }
@@ -325,7 +325,7 @@ struct BearerLoginTests {
         harness.perform { bridge, now in
             for call in calls { bridge.backendAnswered(call.id, call.order.backend, TokenServer.answer(401), now: now) }
         }
-        #expect(harness.bridge.irc.logins.questions.isEmpty)
+        #expect(harness.bridge.irc.logins.queries.isEmpty)
         #expect(harness.violations == [])
     }
 

@@ -15,7 +15,7 @@ import WireBytes
 @Suite("Bridge")
 struct BridgeBehaviourTests {
     private static func harness(
-        limits: LimitSettings = LimitSettings(messagesPerSecond: nil), seed: UInt64 = 1
+        limits: LimitSettings = LimitSettings { $0.messagesPerSecond = nil }, seed: UInt64 = 1
     ) throws -> BridgeHarness {
         var room = RoomSettings(
             name: "lobby", dialect: EnvelopeDialect(), url: try HTTPURL(parsing: "ws://chat.example/"))
@@ -168,7 +168,11 @@ struct BridgeBehaviourTests {
 
     @Test("an address has its share of connections and no more, loopback has no such limit")
     func addresses() throws {
-        let limits = LimitSettings(maxClients: 40, maxClientsPerAddress: 3, acceptsPerSecondPerAddress: 100)
+        let limits = LimitSettings {
+            $0.maxClients = 40
+            $0.maxClientsPerAddress = 3
+            $0.acceptsPerSecondPerAddress = 100
+        }
         let harness = try Self.harness(limits: limits)
         for client in UInt64(1)...5 { harness.connect(client, address: "192.0.2.1", isLocal: false) }
         #expect((1...5).map { harness.isConnected($0) } == [true, true, true, false, false])
@@ -181,7 +185,10 @@ struct BridgeBehaviourTests {
 
     @Test("connecting again and again is slowed down")
     func connectRate() throws {
-        let limits = LimitSettings(maxClientsPerAddress: 100, acceptsPerSecondPerAddress: 5)
+        let limits = LimitSettings {
+            $0.maxClientsPerAddress = 100
+            $0.acceptsPerSecondPerAddress = 5
+        }
         let harness = try Self.harness(limits: limits)
         for client in UInt64(1)...20 {
             harness.connect(client, address: "192.0.2.1", isLocal: false)
@@ -292,7 +299,11 @@ struct BridgeBehaviourTests {
 
     @Test("two thousand clients in one room: a message is one action a way of showing it")
     func fanOut() throws {
-        let harness = try Self.harness(limits: LimitSettings(maxClients: 5000, messagesPerSecond: nil))
+        let harness = try Self.harness(
+            limits: LimitSettings {
+                $0.maxClients = 5000
+                $0.messagesPerSecond = nil
+            })
         let bridge = harness.bridge
         for client in UInt64(1)...2000 {
             let id = ClientID(rawValue: client)

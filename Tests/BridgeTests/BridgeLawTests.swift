@@ -131,7 +131,10 @@ private final class RandomConversation {
             room.memberIdle = .seconds(120)
             return room
         }
-        let limits = LimitSettings(multilineMaxLines: 4, membersPerRoom: 20)
+        let limits = LimitSettings {
+            $0.multilineMaxLines = 4
+            $0.membersPerRoom = 20
+        }
         harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "laws", accounts: Self.accounts, limits: limits, rooms: rooms),

@@ -41,8 +41,8 @@ struct ByteIdentityTests {
         #expect(keys[0] != keys[1] && Set(keys).count == 2)
         let rooms = [row.one, row.other].map { StoredRoomKey(backend: "b", room: $0) }
         #expect(rooms[0] != rooms[1] && Set(rooms).count == 2)
-        let ring = DuplicateRing()
-        let isNew = [row.one, row.other].map { ring.insert(DuplicateRing.Key(id: ChatID($0), sender: nil)) }
+        let ring = SeenMessageIDs()
+        let isNew = [row.one, row.other].map { ring.insert(SeenMessageIDs.Key(id: ChatID($0), sender: nil)) }
         #expect(isNew == [true, true])
         let ours = DialectContext(selfNames: [row.one], room: "r")
         #expect(ours.isSelf(people[0]) && !ours.isSelf(people[1]))
@@ -104,8 +104,9 @@ struct ByteIdentityTests {
         let (one, other) = (ChatPerson(name: row.one), ChatPerson(name: row.other))
         #expect(!IdentityMap.isAccountName(one, backend: "b") || !IdentityMap.isAccountName(other, backend: "b"))
         #expect(!UnicodeForm.isComposed(row.other) && UnicodeForm.isComposed(UnicodeForm.composed(row.other)))
-        let book = AccountBook(
-            [AccountSettings(name: "boss", password: .unmatchable(iterations: 1), tokenOwners: [row.one])], least: nil)
+        let book = AccountTable(
+            [AccountSettings(name: "boss", password: .unmatchable(iterations: 1), tokenOwners: [row.one])],
+            minIterations: nil)
         #expect(book.account(of: one)?.name == "boss" && book.account(of: other) == nil)
     }
 }

@@ -28,7 +28,10 @@ struct ClosingLinkTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t",
-                limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
+                limits: LimitSettings {
+                    $0.messagesPerSecond = nil
+                    $0.upstreamMessagesPerSecond = nil
+                },
                 rooms: isTemplate ? [] : [room("lobby")], backends: [BackendSettings(name: "b", dialect: dialect)],
                 template: isTemplate ? RoomTemplate(backend: "b") { room($0) } : nil),
             store: isDurable ? StoreStage() : nil)

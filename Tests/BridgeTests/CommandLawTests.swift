@@ -26,7 +26,7 @@ struct CommandLawTests {
         return BridgeSettings(
             serverName: "bridge", instanceID: "tests",
             accounts: [AccountSettings(name: "ann", password: password, isAdmin: true, mayRelay: true)],
-            limits: LimitSettings(messagesPerSecond: nil),
+            limits: LimitSettings { $0.messagesPerSecond = nil },
             rooms: [
                 RoomSettings(
                     name: "lobby", dialect: EnvelopeDialect(), url: try HTTPURL(parsing: "ws://chat.example/lobby"))

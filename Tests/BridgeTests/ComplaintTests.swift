@@ -167,7 +167,11 @@ struct ComplaintTests {
     func excessFlood() throws {
         let rooms = (1...60).map { "room\($0)" }
         let stage = try ActionsStage(
-            ActionsStubDialect(), rooms: rooms, limits: LimitSettings(messagesPerSecond: 2, messagesBurst: 10))
+            ActionsStubDialect(), rooms: rooms,
+            limits: LimitSettings {
+                $0.messagesPerSecond = 2
+                $0.messagesBurst = 10
+            })
         stage.harness.connect(1)
         for line in ["NICK alice", "USER u 0 * :r"] { stage.harness.send(1, line) }
         for room in rooms { stage.harness.send(1, "JOIN #\(room)\r\nMODE #\(room)\r\nWHO #\(room)") }

@@ -37,7 +37,7 @@ struct CrowdTests {
         }
     }
 
-    private var singles: Int { Int(Crowds.singlesBurst) }
+    private var singles: Int { Int(JoinBatches.singlesBurst) }
 
     // MARK: - Coming
 
@@ -49,7 +49,7 @@ struct CrowdTests {
         let first = lines(1, stage)
         #expect(nicks(first, "JOIN") == (1...singles).map { "p\($0)" })
         #expect(!first.contains { $0.contains("BATCH") })
-        stage.harness.advance(by: Crowds.interval)
+        stage.harness.advance(by: JoinBatches.interval)
         let rest = lines(1, stage)
         #expect(rest.first == ":bridge BATCH +b1 netjoin bridge chat.example")
         #expect(rest.last == ":bridge BATCH -b1")
@@ -74,7 +74,7 @@ struct CrowdTests {
         }
         let first = lines(1, stage)
         #expect(named(first) == (1...singles).map { "p\($0)" })
-        stage.harness.advance(by: Crowds.interval)
+        stage.harness.advance(by: JoinBatches.interval)
         let rest = lines(1, stage)
         #expect(named(rest) == (singles + 1...singles + 3).map { "p\($0)" })
         for (join, name) in zip(rest, rest.dropFirst()) where join.contains(" JOIN ") {
@@ -86,13 +86,13 @@ struct CrowdTests {
     func plain() throws {
         let stage = try stage()
         stage.enter(1, "alice", caps: "")
-        join(1...singles + Crowds.maxPortion + 10, stage)
+        join(1...singles + JoinBatches.maxPortion + 10, stage)
         #expect(lines(1, stage).count == singles)
-        stage.harness.advance(by: Crowds.interval)
+        stage.harness.advance(by: JoinBatches.interval)
         let portion = lines(1, stage)
-        #expect(nicks(portion, "JOIN").count == Crowds.maxPortion)
-        #expect(portion.count == Crowds.maxPortion)
-        stage.harness.advance(by: Crowds.interval)
+        #expect(nicks(portion, "JOIN").count == JoinBatches.maxPortion)
+        #expect(portion.count == JoinBatches.maxPortion)
+        stage.harness.advance(by: JoinBatches.interval)
         #expect(lines(1, stage).count == 10)
     }
 
@@ -100,7 +100,7 @@ struct CrowdTests {
     func later() throws {
         let stage = try stage()
         stage.enter(1, "alice", caps: Self.caps)
-        stage.harness.advance(by: Crowds.returnTime)
+        stage.harness.advance(by: JoinBatches.returnTime)
         join(1...singles + 5, stage)
         stage.harness.advance(by: .seconds(1))
         let told = lines(1, stage)
@@ -152,11 +152,11 @@ struct CrowdTests {
 
     @Test("in a room of many clients a portion is smaller, so that it holds nobody up")
     func portions() {
-        let crowds = Crowds()
+        let crowds = JoinBatches()
         for number in 1...2000 { crowds.append(PersonID(rawValue: UInt64(number)), .arrival) }
-        #expect(crowds.takePortion(clients: 0)?.people.count == Crowds.maxPortion)
-        #expect(crowds.takePortion(clients: 1000)?.people.count == Crowds.maxDeliveries / 1000)
-        #expect(crowds.takePortion(clients: 1_000_000)?.people.count == Crowds.minPortion)
+        #expect(crowds.takePortion(clients: 0)?.people.count == JoinBatches.maxPortion)
+        #expect(crowds.takePortion(clients: 1000)?.people.count == JoinBatches.maxDeliveries / 1000)
+        #expect(crowds.takePortion(clients: 1_000_000)?.people.count == JoinBatches.minPortion)
     }
 
     // MARK: - Going
@@ -181,7 +181,7 @@ struct CrowdTests {
         stage.harness.acceptsConnections = false
         stage.harness.endTransport(0, reason: "gone")
         _ = stage.happened()
-        stage.harness.advance(by: Crowds.splitAfter - .seconds(1))
+        stage.harness.advance(by: JoinBatches.splitAfter - .seconds(1))
         #expect(lines(1, stage) == [])
         stage.harness.advance(by: .seconds(2))
         let told = lines(1, stage)
@@ -211,7 +211,7 @@ struct CrowdTests {
         stage.harness.acceptsConnections = false
         stage.harness.endTransport(1, reason: "gone")
         _ = stage.happened()
-        stage.harness.advance(by: Crowds.splitAfter + .seconds(1))
+        stage.harness.advance(by: JoinBatches.splitAfter + .seconds(1))
         let told = lines(1, stage)
         #expect(told.contains("@batch=b1 :p1!chat@chat.example PART #kitchen :bridge chat.example"))
         #expect(told.contains("@batch=b1 :p2!chat@chat.example QUIT :bridge chat.example"))
@@ -225,7 +225,7 @@ struct CrowdTests {
         stage.harness.acceptsConnections = false
         stage.harness.endTransport(0, reason: "gone")
         _ = stage.happened()
-        stage.harness.advance(by: Crowds.splitAfter)
+        stage.harness.advance(by: JoinBatches.splitAfter)
         stage.harness.acceptsConnections = true
         stage.harness.accept(0)
         join(1...1, stage)

@@ -91,7 +91,7 @@ struct DocumentationTests {
     @Test("a capability of IRCv3 that is not offered stands in the table of what is not supported")
     func absentCapabilities() throws {
         let page = try RepositoryFile.text("docs/IRC.md")
-        let section = try #require(page.firstRange(of: "\n## What a bridge cannot mean\n"))
+        let section = try #require(page.firstRange(of: "\n## Unsupported IRC features\n"))
         let rows = page[section.upperBound...].split(separator: "\n").filter { $0.hasPrefix("|") }
         let offered = Set(IRCCapabilityTable.rows.flatMap(\.names))
         for name in Self.registered where !offered.contains(name) {

@@ -91,7 +91,10 @@ final class DurableStage {
         room.singlePrefix = ""
         settings = BridgeSettings(
             serverName: "bridge", instanceID: "t",
-            limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: [room])
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+            }, rooms: [room])
         harness = BridgeHarness(settings: settings, seed: seed, store: StoreStage())
         harness.start()
         answerQuestions()

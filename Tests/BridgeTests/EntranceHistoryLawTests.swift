@@ -122,8 +122,11 @@ private final class RandomEntrances {
             accounts: ["remy", "lin"].map { name in
                 AccountSettings(name: name, password: SCRAMVerifier(quickly: "pw"))
             },
-            limits: LimitSettings(
-                acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+            },
             rooms: [try room("always", .always), try room("some", .whileJoined)],
             backends: [
                 BackendSettings(name: "b", dialect: made, httpBase: try HTTPURL(parsing: "http://chat.example"))
@@ -312,7 +315,7 @@ private final class RandomEntrances {
                 stays[login]?[channel]?.acknowledged = []
                 if !wire.hasIDs { stays[login]?[channel]?.renamed.formUnion(stay.shown) }
                 let isKept = harness.store.disk.cursors.contains {
-                    $0.account + "@" + TwinName($0.client).base == login && "#" + $0.room.room == channel
+                    $0.account + "@" + NumberedClientName($0.client).base == login && "#" + $0.room.room == channel
                 }
                 if isKept { continue }
                 if stay.isKept { trouble.append("\(login) was told that its place in \(channel) is kept") }

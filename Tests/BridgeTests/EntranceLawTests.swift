@@ -53,7 +53,10 @@ struct EntranceLawTests {
             harness = BridgeHarness(
                 settings: BridgeSettings(
                     serverName: "bridge", instanceID: "t", accounts: accounts,
-                    limits: LimitSettings(acceptsPerSecondPerAddress: nil, messagesPerSecond: nil),
+                    limits: LimitSettings {
+                        $0.acceptsPerSecondPerAddress = nil
+                        $0.messagesPerSecond = nil
+                    },
                     rooms: [
                         try .stub("always"), try .stub("some", connect: .whileJoined),
                         try .stub("other", connect: .whileJoined),

@@ -25,9 +25,13 @@ struct EntranceTests {
             harness = BridgeHarness(
                 settings: BridgeSettings(
                     serverName: "bridge", instanceID: "t", accounts: [remy],
-                    limits: LimitSettings(
-                        maxClients: 1000, maxClientsPerAddress: 1000, acceptsPerSecondPerAddress: nil,
-                        messagesPerSecond: nil, templateRooms: templateRooms),
+                    limits: LimitSettings {
+                        $0.maxClients = 1000
+                        $0.maxClientsPerAddress = 1000
+                        $0.acceptsPerSecondPerAddress = nil
+                        $0.messagesPerSecond = nil
+                        $0.templateRooms = templateRooms
+                    },
                     rooms: [try .stub("lobby", connect: connect)],
                     backends: [BackendSettings(name: "b", dialect: StubDialect { _ in })],
                     template: RoomTemplate(backend: "b") { try? .stub($0, connect: connect) }), store: store)

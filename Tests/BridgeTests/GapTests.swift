@@ -422,7 +422,7 @@ struct GapTests {
         stage.harness.advance(by: .seconds(11))
         stage.harness.clock.lead = .zero
         let end = stage.wall
-        for number in 1...(DuplicateRing.capacity + 10) {
+        for number in 1...(SeenMessageIDs.capacity + 10) {
             stage.harness.advance(by: .milliseconds(5))
             stage.say("x\(number)")
         }

@@ -19,7 +19,10 @@ struct GatewayTests {
     ) -> BridgeHarness {
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "tests", requireLogin: requireLogin,
-            limits: LimitSettings(maxClientsPerAddress: clients, acceptsPerSecondPerAddress: nil), rooms: [])
+            limits: LimitSettings {
+                $0.maxClientsPerAddress = clients
+                $0.acceptsPerSecondPerAddress = nil
+            }, rooms: [])
         settings.gateways = gateways
         return BridgeHarness(settings: settings)
     }

@@ -8,12 +8,12 @@ import WireBytes
 /// How the client gets to a server: encrypted, and through a proxy.
 @Suite("HTTP client, ways to a server")
 struct HTTPClientRouteTests {
-    private static func certificate(_ name: String) throws -> MadeCertificate {
-        try CertificateMaker(names: [name], notBefore: 1_700_000_000, notAfter: 4_000_000_000).make()
+    private static func certificate(_ name: String) throws -> GeneratedCertificate {
+        try CertificateGenerator(names: [name], notBefore: 1_700_000_000, notAfter: 4_000_000_000).make()
     }
 
     /// A server with a certificate for `name`, beside the stage's plain one.
-    private func secure(_ stage: HTTPStage, _ certificate: MadeCertificate) async throws -> Int {
+    private func secure(_ stage: HTTPStage, _ certificate: GeneratedCertificate) async throws -> Int {
         try await stage.onLoop { house, transport in
             var options = ListenOptions(host: "127.0.0.1", port: 0)
             options.tls = TLSServerSettings(identity: certificate.identity)
@@ -25,7 +25,7 @@ struct HTTPClientRouteTests {
         }
     }
 
-    private static func trusting(_ certificate: MadeCertificate) -> TLSClientSettings {
+    private static func trusting(_ certificate: GeneratedCertificate) -> TLSClientSettings {
         var settings = TLSClientSettings()
         settings.authorities = .pem(certificate.certificatePEM)
         return settings

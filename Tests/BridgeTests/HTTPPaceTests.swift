@@ -186,11 +186,11 @@ struct HTTPPlacesTests {
 struct HTTPPatienceTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    private func patience(stall: Duration?) throws -> HTTPPatience {
+    private func patience(stall: Duration?) throws -> HTTPTimeout {
         var request = HTTPClientRequest(try HTTPURL(parsing: "http://chat.example/"))
         request.timeout = .seconds(100)
         request.stallTimeout = stall
-        return HTTPPatience(request, now: at(0))
+        return HTTPTimeout(request, now: at(0))
     }
 
     @Test("in all, where nothing else is said")

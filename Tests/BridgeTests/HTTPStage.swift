@@ -79,7 +79,14 @@ final class HTTPStage: Sendable {
     }
 
     func send(_ request: HTTPClientRequest) async -> Result<HTTPClientResponse, HTTPClientError> {
-        await HTTPClientHandle(loop: loop) { ($0.delegate as? HTTPTestHouse)?.client }.send(request)
+        await withCheckedContinuation { continuation in
+            loop.enqueue { transport in
+                guard let client = (transport.delegate as? HTTPTestHouse)?.client else {
+                    return continuation.resume(returning: .failure(.cancelled))
+                }
+                client.send(request, transport: transport) { result, _ in continuation.resume(returning: result) }
+            }
+        }
     }
 
     func onLoop<R: Sendable>(_ body: @Sendable (HTTPTestHouse, Transport) throws -> R) async throws -> R {

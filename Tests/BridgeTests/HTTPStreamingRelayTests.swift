@@ -153,9 +153,9 @@ struct HTTPStreamingRelayTests {
             [
                 HTTPRoute(method: "GET", path: "/relay") { exchange, transport in
                     guard let backends = (transport.delegate as? HTTPTestHouse)?.backends else { return }
-                    let file = LinkedFile(room: "lobby", place: .backend("/file"), name: "cat.png")
+                    let file = LinkedFile(room: "lobby", location: .backend("/file"), name: "cat.png")
                     let relay = MediaRelay(exchange, file: file)
-                    let order = BackendCallOrder(
+                    let order = BackendCallRequest(
                         backend: BackendID(index: 0), request: BackendRequest(.get, "/file"),
                         authorization: UpstreamCredentials(), timeout: .seconds(20), maxAnswerBytes: 1000)
                     relay.begin(order, backends, transport) { [weak relay] transport in

@@ -178,7 +178,7 @@ struct HTTPStreamingTests {
             return takesHead
         }
 
-        func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyWish {
+        func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyDemand {
             count += part.count
             if count >= enough { return .stop }
             pauses += 1

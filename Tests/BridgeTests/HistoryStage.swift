@@ -87,9 +87,12 @@ final class HistoryStage {
         }
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts,
-            limits: LimitSettings(
-                acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil,
-                historyLimit: limit),
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+                $0.historyLimit = limit
+            },
             rooms: rooms,
             backends: [BackendSettings(name: "b", dialect: made, httpBase: try HTTPURL(parsing: "http://chat.example"))]
         )

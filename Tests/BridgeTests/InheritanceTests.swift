@@ -33,8 +33,11 @@ struct InheritanceTests {
         return BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: [AccountSettings(name: "zoe", password: verifier)],
             registration: .everybody, passwordIterations: 4096,
-            limits: LimitSettings(
-                acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+            },
             rooms: [room])
     }
 

@@ -31,7 +31,11 @@ struct LastWordsTests {
             harness = BridgeHarness(
                 settings: BridgeSettings(
                     serverName: "bridge", instanceID: "t",
-                    limits: LimitSettings(messagesPerSecond: 2, messagesBurst: 10, upstreamMessagesPerSecond: nil),
+                    limits: LimitSettings {
+                        $0.messagesPerSecond = 2
+                        $0.messagesBurst = 10
+                        $0.upstreamMessagesPerSecond = nil
+                    },
                     rooms: rooms))
             harness.echoes = true
             harness.start()

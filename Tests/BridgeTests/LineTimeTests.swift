@@ -65,7 +65,7 @@ struct LineTimeTests {
         Row("times that cannot be", [(.max, 1000), (.min, 1000), (1000, 1000)], [1000, .min, 1001]),
     ]
 
-    private static func say(_ said: Int64, now: Int64, _ recent: RecentMessages) -> Int64 {
+    private static func say(_ said: Int64, now: Int64, _ recent: RecentLog) -> Int64 {
         let at = recent.lineTime(ChatTimestamp(milliseconds: said), now: ChatTimestamp(milliseconds: now))
         recent.append(
             msgid: "m\(recent.nextSequence)", upstreamID: nil, puppet: nil, nick: "n", text: "", at: at)
@@ -74,13 +74,13 @@ struct LineTimeTests {
 
     @Test("a line shows when it was said, and later than those before it", arguments: rows)
     func shown(row: Row) {
-        let recent = RecentMessages()
+        let recent = RecentLog()
         #expect(row.lines.map { Self.say($0.said, now: $0.now, recent) } == row.shown)
     }
 
     @Test("more lines of one moment than are remembered are in order, and those that come too late for it too")
     func many() {
-        let recent = RecentMessages()
+        let recent = RecentLog()
         let live = (0..<5000).map { _ in Self.say(1000, now: 1000, recent) }
         #expect(live == Array(1000..<6000))
         #expect(recent.end(wall: ChatTimestamp(milliseconds: 1000)).milliseconds == 5999)
@@ -91,7 +91,7 @@ struct LineTimeTests {
 
     @Test("a flood raises no line by more than a minute, and shows no time of a remembered line again")
     func flood() {
-        let recent = RecentMessages()
+        let recent = RecentLog()
         let shown = (0..<60_500).map { _ in Self.say(1000, now: 1000, recent) - 1000 }
         #expect(shown == Array(0...60_000) + Array(0..<499))
     }
@@ -121,7 +121,7 @@ struct LineTimeTests {
 
     @Test("a time that must not be shown is not", arguments: [0, 1])
     func taken(lines: Int) {
-        let recent = RecentMessages()
+        let recent = RecentLog()
         for _ in 0..<lines { _ = Self.say(1000, now: 1000, recent) }
         let taken = ChatTimestamp(milliseconds: 1000 + Int64(lines))
         let at = recent.lineTime(ChatTimestamp(milliseconds: 1000), now: taken, but: taken)
@@ -133,7 +133,7 @@ struct LineTimeTests {
         arguments: LawSeeds.seeds(8))
     func law(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        let recent = RecentMessages()
+        let recent = RecentLog()
         var now: Int64 = 1_000_000
         let leads = (0..<5).map { _ in Int64.random(in: -55_000...300_000, using: &random) }
         var shown: [Int64] = []

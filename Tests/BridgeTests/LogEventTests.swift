@@ -119,7 +119,7 @@ struct LogEventTests {
             }
             stage.harness.acceptsConnections = false
             stage.loseLink()
-            stage.harness.advance(by: Crowds.splitAfter)
+            stage.harness.advance(by: JoinBatches.splitAfter)
             return stage.harness
         },
         Row("room-degraded", ["error failures=2 room=lobby"]) {
@@ -140,7 +140,7 @@ struct LogEventTests {
         Row("unknown-own-message", ["info room=lobby"]) {
             let stage = try session { unconfirmed(&$0) }
             stage.backend(S.message("15", "from my phone", from: "acct", more: #""self":true,"#))
-            stage.harness.advance(by: UndecidedRows.wait)
+            stage.harness.advance(by: AmbiguousMessages.wait)
             return stage.harness
         },
         Row("account-learned", ["info room=lobby"]) {
@@ -447,12 +447,12 @@ struct LogEventTests {
         },
         Row("memberships-full", ["warn"]) {
             let stage = try RejoinStage()
-            for index in 0..<Memberships.maxRoomsInAll {
+            for index in 0..<AccountChannels.maxRoomsInAll {
                 stage.harness.bridge.irc.memberships.restore(
                     StoredMembership(
-                        account: "a\(index / Memberships.maxRooms)",
+                        account: "a\(index / AccountChannels.maxRooms)",
                         room: StoredRoomKey(backend: "b", room: "\(index)"),
-                        channel: "#c", position: Int64(index)), of: "a\(index / Memberships.maxRooms)")
+                        channel: "#c", position: Int64(index)), of: "a\(index / AccountChannels.maxRooms)")
             }
             stage.logIn(1, "remy@phone")
             _ = stage.send(1, "JOIN #lobby,#kitchen")

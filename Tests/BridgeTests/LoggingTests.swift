@@ -140,20 +140,6 @@ struct LoggingTests {
         #expect(!Logger(subsystem: .room, configuration: configuration, sink: sink).isEnabled(.info))
     }
 
-    @Test("a logger's context stands in front of a line's own metadata")
-    func context() {
-        let sink = RecordingSink()
-        let logger = Logger(subsystem: .room, configuration: LogConfiguration(), sink: sink)
-            .with(["room": "lobby"]).with(["session": 3])
-        logger.info("joined", "somebody came", ["client": 7])
-        logger.error("broken", "it broke")
-        #expect(
-            sink.lines == [
-                "<6>room: somebody came event=joined room=lobby session=3 client=7\n",
-                "<3>room: it broke event=broken room=lobby session=3\n",
-            ])
-    }
-
     // MARK: - Where lines go
 
     @Test(

@@ -89,7 +89,7 @@ struct LoginFairnessTests {
     func distributed() {
         let waits = (1...10).map { wait("alice", "guess", from: "198.51.100.\($0)") }
         #expect(waits.prefix(4) == [.zero, .seconds(1), .seconds(2), .seconds(4)])
-        #expect(waits.last == LoginThrottle.longest)
+        #expect(waits.last == LoginThrottle.maxDelay)
         #expect(wait("mallory", "guess", from: "203.0.113.1") == .zero, "another account")
     }
 
@@ -152,7 +152,7 @@ struct LoginFairnessTests {
         harness.advance(by: .seconds(1))
         let later = harness.clock.now.monotonic
         #expect(wait("alice", "alice's", from: "203.0.113.2") == nil, "a place where it never was")
-        #expect(harness.clock.now.monotonic - later <= LoginThrottle.longestForRight)
+        #expect(harness.clock.now.monotonic - later <= LoginThrottle.maxSuccessDelay)
     }
 
     @Test("names that are none are the address's own failures, and no success forgives them")

@@ -14,7 +14,7 @@ import Testing
 /// Links as tests make them.
 enum KnownLinks {
     static let now = ChatTimestamp(milliseconds: 1_795_262_400_000)
-    static let links = MediaLinks(
+    static let links = SignedFileLinks(
         base: "https://chat.example/", key: Array(repeating: 7, count: 32), lifetime: .seconds(3600))
 }
 

@@ -199,15 +199,15 @@ struct MediaStoreTests {
     @Test("the key of links stays, and is the owner's alone")
     func key() throws {
         let folder = try Folder()
-        guard case .kept(let key) = MediaKey.load(directory: folder.path) else {
+        guard case .stored(let key) = MediaKey.load(directory: folder.path) else {
             Issue.record("not kept")
             return
         }
-        #expect(key.count == 32 && MediaKey.load(directory: folder.path) == .kept(key))
+        #expect(key.count == 32 && MediaKey.load(directory: folder.path) == .stored(key))
         #expect(folder.mode("media.key") == 0o600)
         let other = try Folder()
-        #expect(MediaKey.load(directory: other.path).key != key)
-        guard case .forgotten(let lost, _) = MediaKey.load(directory: "/proc/nowhere") else {
+        #expect(MediaKey.load(directory: other.path).value != key)
+        guard case .unsaved(let lost, _) = MediaKey.load(directory: "/proc/nowhere") else {
             Issue.record("kept nowhere")
             return
         }

@@ -33,7 +33,7 @@ struct MediaTests {
             name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"), user: "bridge",
             login: LoginSettings())
         var settings = BridgeSettings(
-            serverName: "bridge", instanceID: "t", limits: LimitSettings(messagesPerSecond: nil),
+            serverName: "bridge", instanceID: "t", limits: LimitSettings { $0.messagesPerSecond = nil },
             rooms: [lobby, kitchen], backends: [backend])
         if ownLogin {
             settings.backends.append(
@@ -147,7 +147,7 @@ struct MediaTests {
         #expect(link.hasPrefix("https://chat.example/media/f/lobby/") && link.hasSuffix("/files/1/-/my-cat.png"))
         let path = String(link.dropFirst("https://chat.example".count))
         let file = try KnownLinks.links.file(at: path, now: harness.clock.now.wall).get()
-        #expect(file.place == .backend("/files/1"))
+        #expect(file.location == .backend("/files/1"))
         var access = FileAccess.unknown
         harness.perform { access = $0.fileAccess(file, now: $1) }
         guard case .order(let order, let generation) = access else {
@@ -156,7 +156,7 @@ struct MediaTests {
         }
         #expect(order.request.target == "http://chat.example/files/1")
         #expect(order.authorization.headers.map(\.value) == ["Bearer acc-secret-1"])
-        harness.perform { $0.fileRefused(order.backend, generation: generation, now: $1) }
+        harness.perform { $0.fileCredentialsRefused(order.backend, generation: generation, now: $1) }
         harness.perform { access = $0.fileAccess(file, now: $1) }
         guard case .order(let renewed, let next) = access else {
             Issue.record("\(access)")
@@ -197,7 +197,7 @@ struct MediaTests {
         #expect(file.bytes == [1, 1, 1] && file.name.hasSuffix(".png"))
         #expect(link.hasPrefix("https://chat.example/media/d/kitchen/") && link.hasSuffix("/\(file.name)/-/my-cat.png"))
         let path = String(link.dropFirst("https://chat.example".count))
-        #expect(try KnownLinks.links.file(at: path, now: harness.clock.now.wall).get().place == .kept(file.name))
+        #expect(try KnownLinks.links.file(at: path, now: harness.clock.now.wall).get().location == .stored(file.name))
         harness.send(1, "PRIVMSG #kitchen :look " + link)
         let outputs = harness.takeOutputs()
         #expect(sent(1, in: outputs).map { $0.replacing("\\/", with: "/").contains("look " + link) } == [true])
@@ -246,7 +246,7 @@ struct MediaTests {
         }
         var waits: [Duration?] = []
         harness.perform { bridge, now in
-            let place = bridge.uploadPlace("chef", from: "192.0.2.1")
+            let place = bridge.uploadSource("chef", from: "192.0.2.1")
             for _ in 0..<3 { waits.append(bridge.uploadChecked("chef", at: place, .wrong, now: now)) }
             waits.append(bridge.uploadChecked("chef", at: place, .correct, now: now))
             waits.append(bridge.uploadChecked("chef", at: place, .wrong, now: now))
@@ -259,14 +259,14 @@ struct MediaTests {
     func places() throws {
         let harness = try harness()
         harness.perform { bridge, now in
-            func place(_ name: String, _ visitor: String = "2001:db8:1:2::/64") -> UploadPlace {
-                bridge.uploadPlace(name, from: visitor)
+            func place(_ name: String, _ visitor: String = "2001:db8:1:2::/64") -> UploadSource {
+                bridge.uploadSource(name, from: visitor)
             }
             for name in ["CHEF", "chef@1", "chef@2"] { #expect(place(name) == place("chef")) }
             for name in ["somebody", ""] { #expect(place(name) == place("nobody")) }
             let all = [
                 place("chef"), place("cook"), place("nobody"), place("chef", "192.0.2.1"),
-                bridge.uploadTokenPlace(from: "192.0.2.1"),
+                bridge.uploadTokenSource(from: "192.0.2.1"),
             ]
             #expect(Set(all.map(\.failures)).count == all.count)
             // Whoever guesses keeps nobody else waiting, neither here nor there.
@@ -281,12 +281,15 @@ struct MediaTests {
     func ownThrottle() throws {
         let harness = try harness()
         harness.perform { bridge, now in
-            for _ in 0..<3 { _ = bridge.irc.logins.throttle.failed("198.51.100.1", .unknown, now: now.monotonic) }
+            for _ in 0..<3 {
+                _ = bridge.irc.logins.throttle.recordFailure("198.51.100.1", .unknown, now: now.monotonic)
+            }
             for number in 0..<LoginThrottle.capacity + 1 {
-                let place = bridge.uploadPlace("chef", from: "visitor \(number)")
+                let place = bridge.uploadSource("chef", from: "visitor \(number)")
                 _ = bridge.uploadChecked("chef", at: place, .wrong, now: now)
             }
-            #expect(bridge.irc.logins.throttle.failed("198.51.100.1", .unknown, now: now.monotonic) == .seconds(4))
+            #expect(
+                bridge.irc.logins.throttle.recordFailure("198.51.100.1", .unknown, now: now.monotonic) == .seconds(4))
             #expect(bridge.irc.logins.uploadThrottle.count <= LoginThrottle.capacity)
         }
     }
@@ -322,7 +325,7 @@ struct MediaTests {
         harness.send(1, "PRIVMSG #lobby :look " + link)
         harness.send(1, "PRIVMSG #lobby :again and again " + link.replacing("/files/1", with: "/files/2"))
         let other = KnownLinks.links.url(
-            of: LinkedFile(room: "lobby", place: .backend("/files/2"), name: "a"), now: harness.clock.now.wall)
+            of: LinkedFile(room: "lobby", location: .backend("/files/2"), name: "a"), now: harness.clock.now.wall)
         harness.send(1, "PRIVMSG #lobby :old " + other)
         harness.advance(by: .seconds(5 * 3600))
         harness.connect(2)
@@ -342,7 +345,7 @@ struct MediaTests {
         }
         #expect(
             opened == [
-                .success(LinkedFile(room: "lobby", place: .backend("/files/1"), name: "my cat.png")),
+                .success(LinkedFile(room: "lobby", location: .backend("/files/1"), name: "my cat.png")),
                 .failure(.unknown), .failure(.expired),
             ])
     }
@@ -432,7 +435,7 @@ struct MediaTests {
         let later = try #require(harness.takeLines(2).first { $0.contains("/media/d/") })
         let path = try #require(later.firstRange(of: "/media/").map { String(later[$0.lowerBound...]) })
         let found = KnownLinks.links.file(at: path, now: harness.clock.now.wall)
-        #expect(try found.get().place == .kept(file.name))
+        #expect(try found.get().location == .stored(file.name))
     }
 
     @Test("an address of a kept file that the backend gives is none", arguments: [true, false])

@@ -17,7 +17,10 @@ struct MessageRenderingTests {
     ) -> [String] {
         MessageRendering.bodies(
             text: text, attachments: attachments, isEncrypted: encrypted, budget: 400,
-            limits: LimitSettings(multilineMaxBytes: bytes, multilineMaxLines: lines))
+            limits: LimitSettings {
+                $0.multilineMaxBytes = bytes
+                $0.multilineMaxLines = lines
+            })
     }
 
     struct TextRow: CustomTestStringConvertible, Sendable {

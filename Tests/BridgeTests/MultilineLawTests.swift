@@ -76,7 +76,8 @@ struct MultilineLawTests {
         arguments: LawSeeds.seeds(60))
     func bothWays(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let stage = try ActionsStage(ActionsStubDialect(), limits: LimitSettings(messagesPerSecond: nil), echoes: true)
+        let stage = try ActionsStage(
+            ActionsStubDialect(), limits: LimitSettings { $0.messagesPerSecond = nil }, echoes: true)
         let caps = ActionsStage.modern + " draft/multiline"
         stage.enter(1, "alice", caps: caps)
         stage.enter(2, "bob", caps: caps)
@@ -115,7 +116,7 @@ struct MultilineLawTests {
     @Test("a text from upstream comes down so that its lines give the text", arguments: LawSeeds.seeds(60))
     func down(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let stage = try ActionsStage(ActionsStubDialect(), limits: LimitSettings(messagesPerSecond: nil))
+        let stage = try ActionsStage(ActionsStubDialect(), limits: LimitSettings { $0.messagesPerSecond = nil })
         stage.enter(1, "alice", caps: ActionsStage.modern + " draft/multiline")
         stage.enter(2, "bob", caps: "")
         for number in 0..<8 {

@@ -14,7 +14,7 @@ struct MultilineTests {
     /// alice has draft/multiline, bob too, carol has tags alone, dora nothing.
     private func stage(
         _ dialect: ActionsStubDialect = ActionsStubDialect(), echoes: Bool = true,
-        limits: LimitSettings = LimitSettings(messagesPerSecond: nil)
+        limits: LimitSettings = LimitSettings { $0.messagesPerSecond = nil }
     ) throws -> ActionsStage {
         let stage = try ActionsStage(dialect, limits: limits, echoes: echoes)
         stage.enter(1, "alice", caps: multiline)
@@ -188,7 +188,11 @@ struct MultilineTests {
         ])
     func mistakes(mistake: Mistake) throws {
         let stage = try stage(
-            limits: LimitSettings(messagesPerSecond: nil, multilineMaxBytes: 40, multilineMaxLines: 4))
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.multilineMaxBytes = 40
+                $0.multilineMaxLines = 4
+            })
         for line in mistake.lines { stage.harness.send(1, line) }
         #expect(stage.happened() == ["C1< :bridge FAIL BATCH " + mistake.answer])
         // What the client had on its way of that batch is no news; what comes after it is.
@@ -204,7 +208,11 @@ struct MultilineTests {
     @Test("exactly what the limits allow is taken, line ends counted")
     func limits() throws {
         let stage = try stage(
-            limits: LimitSettings(messagesPerSecond: nil, multilineMaxBytes: 11, multilineMaxLines: 3))
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.multilineMaxBytes = 11
+                $0.multilineMaxLines = 3
+            })
         send(
             stage, "BATCH +1 draft/multiline #lobby", "@batch=1 PRIVMSG #lobby :abcd", "@batch=1 PRIVMSG #lobby :efgh",
             "@batch=1;draft/multiline-concat PRIVMSG #lobby :ij", "BATCH -1")
@@ -311,7 +319,11 @@ struct MultilineTests {
 
     @Test("a paste costs less than as many messages, and more than one")
     func flood() throws {
-        let stage = try stage(limits: LimitSettings(messagesPerSecond: 2, messagesBurst: 10))
+        let stage = try stage(
+            limits: LimitSettings {
+                $0.messagesPerSecond = 2
+                $0.messagesBurst = 10
+            })
         stage.harness.advance(by: .seconds(60))
         send(stage, "BATCH +1 draft/multiline #lobby")
         for number in 1...50 { send(stage, "@batch=1 PRIVMSG #lobby :line \(number)") }
@@ -345,7 +357,11 @@ struct MultilineTests {
 
     @Test("more lines than a client gets are counted, in a batch as without")
     func tooMany() throws {
-        let stage = try stage(limits: LimitSettings(messagesPerSecond: nil, multilineMaxLines: 3))
+        let stage = try stage(
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.multilineMaxLines = 3
+            })
         stage.backend("message|id=m1|from=s1|name=Remy|text=1\n2\n3\n4\n5")
         let lines = stage.happened()
         for client in 1...4 {

@@ -133,7 +133,7 @@ struct OutboxTurnTests {
         }
         #expect(Self.write(&outbox, 1) == ["g1"])
         outbox.linkLost(mayRepeat: false, now: Self.start)
-        outbox.waitsForUnsettled = true
+        outbox.waitsForUnknown = true
         #expect(Self.write(&outbox) == ["a1", "h1", "a2"])
         outbox.append(Self.entry("g3", network: "10.0.0.1"))
         outbox.append(Self.entry("b1"))
@@ -148,11 +148,13 @@ struct OutboxTurnTests {
     @Test("what an earlier process left goes in turns too, each author's before what they said since")
     func restored() {
         var outbox = Self.outbox("a3", "b2")
-        outbox.restore([Self.entry("a1"), Self.entry("a2"), Self.entry("c1", state: .unsettled), Self.entry("b1")])
-        outbox.waitsForUnsettled = true
+        outbox.restore([
+            Self.entry("a1"), Self.entry("a2"), Self.entry("c1", state: .unknownAfterDisconnect), Self.entry("b1"),
+        ])
+        outbox.waitsForUnknown = true
         outbox.append(Self.entry("c2"))
         #expect(Self.write(&outbox) == ["a1", "b1", "a2", "b2", "a3"])
-        #expect(outbox.giveUpUnsettled().count == 1)
+        #expect(outbox.giveUpUnknown().count == 1)
         #expect(Self.write(&outbox) == ["c2"])
     }
 
@@ -265,7 +267,11 @@ struct OutboxTurnTests {
 
     private static func harness(_ change: (inout DialectTraits) -> Void) throws -> BridgeHarness {
         let room = try RoomSettings.stub("lobby", dialect: StubDialect(change))
-        let limits = LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: 1, upstreamMessagesBurst: 1)
+        let limits = LimitSettings {
+            $0.messagesPerSecond = nil
+            $0.upstreamMessagesPerSecond = 1
+            $0.upstreamMessagesBurst = 1
+        }
         let harness = BridgeHarness(
             settings: BridgeSettings(serverName: "bridge", instanceID: "t", limits: limits, rooms: [room]))
         harness.start()

@@ -45,7 +45,10 @@ final class OwnLinkStage {
         harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: [alice],
-                limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: [room],
+                limits: LimitSettings {
+                    $0.messagesPerSecond = nil
+                    $0.upstreamMessagesPerSecond = nil
+                }, rooms: [room],
                 backends: [
                     BackendSettings(name: "b", dialect: dialect, httpBase: base),
                     BackendSettings(
@@ -54,8 +57,8 @@ final class OwnLinkStage {
         harness.accounts.secrets[1] = .success(.fixed(UpstreamCredentials()))
         harness.accounts.server = { [weak self] call in
             guard call.path == "/me" else { return nil }
-            guard let me = self?.me else { return .success(BackendAnswered(BackendAnswer(status: 404, body: []))) }
-            return .success(BackendAnswered(BackendAnswer(status: 200, body: Array(me.utf8))))
+            guard let me = self?.me else { return .success(BackendCallResponse(BackendAnswer(status: 404, body: []))) }
+            return .success(BackendCallResponse(BackendAnswer(status: 200, body: Array(me.utf8))))
         }
         harness.start()
     }

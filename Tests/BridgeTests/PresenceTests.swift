@@ -173,7 +173,7 @@ struct PresenceTests {
         let stage = try ActionsStage(Self.leaves)
         stage.enter(1, "alice", caps: "")
         for line in ["join", "leave"] { stage.backend("\(line)|from=s1|name=Remy") }
-        stage.harness.advance(by: IdentityMap.nickRest)
+        stage.harness.advance(by: IdentityMap.nickCooldown)
         _ = stage.happened()
         stage.backend("message|id=m1|from=s2|name=\(name)|text=x")
         #expect(
@@ -187,7 +187,7 @@ struct PresenceTests {
             #expect(speaker(stage, "s2", name) == nick)
             #expect(speaker(stage, "s1", "Remy") == "Remy2")
             stage.backend("leave|from=s2|name=\(name)")
-            stage.harness.advance(by: IdentityMap.nickRest * 2)
+            stage.harness.advance(by: IdentityMap.nickCooldown * 2)
             #expect(speaker(stage, "s1", "Remy") == "Remy2")
         }
     }
@@ -206,17 +206,17 @@ struct PresenceTests {
         },
         Kept(testDescription: "who left a moment ago") {
             $0.backend("leave|from=s1|name=Remy")
-            $0.harness.advance(by: IdentityMap.nickRest - .seconds(1))
+            $0.harness.advance(by: IdentityMap.nickCooldown - .seconds(1))
         },
         Kept(testDescription: "who may have come back while the link was gone") {
             $0.backend("leave|from=s1|name=Remy")
             $0.harness.endTransport(0, reason: "gone")
-            $0.harness.advance(by: IdentityMap.nickRest * 2)
+            $0.harness.advance(by: IdentityMap.nickCooldown * 2)
         },
         Kept(testDescription: "who could not be seen any more, and never left") {
             $0.harness.acceptsConnections = false
             $0.harness.endTransport(0, reason: "gone")
-            $0.harness.advance(by: IdentityMap.nickRest * 2)
+            $0.harness.advance(by: IdentityMap.nickCooldown * 2)
             $0.harness.acceptsConnections = true
             $0.harness.accept(0)
         },

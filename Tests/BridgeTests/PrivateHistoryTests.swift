@@ -33,7 +33,11 @@ final class PrivateStage {
         settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts, registration: .everybody,
             passwordIterations: 4096,
-            limits: LimitSettings(acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, historyLimit: limit),
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+                $0.historyLimit = limit
+            },
             rooms: [
                 RoomSettings(
                     name: "lobby", backend: "b", dialect: StubDialect { _ in },

@@ -23,7 +23,7 @@ struct PrivateMarkerTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: [AccountSettings(name: "ann", password: verifier)],
-                limits: LimitSettings(messagesPerSecond: nil), rooms: [room]),
+                limits: LimitSettings { $0.messagesPerSecond = nil }, rooms: [room]),
             store: store, startingAt: clock)
         harness.start()
         return harness

@@ -238,7 +238,7 @@ struct RefusedActionTests {
 
     @Test("where no action is open, none is over or lost")
     func none() {
-        let actions = OpenActions()
+        let actions = PendingActions()
         #expect(actions.due == nil)
         #expect(actions.takeOver(now: MonotonicInstant(nanoseconds: 0)).isEmpty)
         #expect(actions.linkLost(RoomID(index: 0)).isEmpty)

@@ -29,7 +29,10 @@ final class RejoinStage {
         settings = BridgeSettings(
             serverName: "bridge", instanceID: "t", accounts: accounts, registration: .everybody,
             passwordIterations: 4096,
-            limits: LimitSettings(acceptsPerSecondPerAddress: nil, messagesPerSecond: nil),
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+            },
             rooms: try (rooms ?? ["lobby", "kitchen", "attic"]).map { try .stub($0) })
         change(&settings)
         harness = BridgeHarness(settings: settings, store: isDurable ? StoreStage() : nil)

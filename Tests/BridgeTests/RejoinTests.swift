@@ -355,22 +355,23 @@ struct RejoinTests {
 
     @Test("an account has a bounded number of rooms, and the oldest in which it is not gives way")
     func bounded() throws {
-        let count = Memberships.maxRooms + 2
+        let count = AccountChannels.maxRooms + 2
         let stage = try RejoinStage(rooms: (0..<count).map { "r\($0)" })
         // Nobody waits for a link any longer.
         stage.harness.advance(by: .seconds(1))
         stage.logIn(1, "remy@phone")
         for room in 0..<count { _ = stage.send(1, "JOIN #r\(room)") }
-        #expect(stage.kept("remy") == (0..<Memberships.maxRooms).map { "#r\($0)" }, "none gives way while it is there")
+        #expect(
+            stage.kept("remy") == (0..<AccountChannels.maxRooms).map { "#r\($0)" }, "none gives way while it is there")
         stage.harness.disconnect(1)
         stage.logIn(9, "colette@desk")
         _ = stage.send(9, "JOIN #r1")
         _ = stage.send(9, "MODE #r1 +i")
-        #expect(joined(stage.logIn(2, "remy@phone")).count == Memberships.maxRooms - 1)
+        #expect(joined(stage.logIn(2, "remy@phone")).count == AccountChannels.maxRooms - 1)
         _ = stage.send(2, "JOIN #r\(count - 1)")
         #expect(
             stage.kept("remy")
-                == (0..<Memberships.maxRooms).filter { $0 != 1 }.map { "#r\($0)" } + ["#r\(count - 1)"])
+                == (0..<AccountChannels.maxRooms).filter { $0 != 1 }.map { "#r\($0)" } + ["#r\(count - 1)"])
     }
 
     @Test("a script that is gone speaks in whichever of its rooms it likes")

@@ -81,7 +81,7 @@ struct RestartedOutboxTests {
         let times = stage.room.lane.outbox.entries.map(\.acceptedAt)
         #expect(times == times.sorted())
         #expect(stage.room.lane.outbox.entries.map(\.message.text) == ["a1", "a2", "a3"])
-        #expect(stage.room.lane.outbox.entries.allSatisfy { $0.state == .unsettled })
+        #expect(stage.room.lane.outbox.entries.allSatisfy { $0.state == .unknownAfterDisconnect })
     }
 
     @Test("a message too old after the restart is never sent, and its author hears it when they come, for certain once")

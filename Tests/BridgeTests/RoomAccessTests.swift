@@ -32,7 +32,7 @@ struct RoomAccessTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: [alice],
-                limits: LimitSettings(messagesPerSecond: nil),
+                limits: LimitSettings { $0.messagesPerSecond = nil },
                 rooms: [try #require(room("lobby")), try #require(room("secret"))],
                 backends: [BackendSettings(name: "main", dialect: EnvelopeDialect(), httpBase: nil)],
                 template: template ? RoomTemplate(backend: "main") { room($0) } : nil))

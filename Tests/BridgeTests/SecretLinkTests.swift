@@ -183,7 +183,7 @@ struct SecretLinkTests {
 
     @Test("a link through the bridge has no secret in it either")
     func relayed() throws {
-        let files = FileLinks(
+        let files = RoomFileLinks(
             links: KnownLinks.links, room: "lobby", guarded: try HTTPURL(parsing: "https://cms.example"),
             now: KnownLinks.now)
         func url(_ address: String) -> String? { files.url(of: ChatAttachment(kind: .image, url: address)) }

@@ -57,7 +57,7 @@ struct ServiceRoomTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: accounts,
-                limits: LimitSettings(messagesPerSecond: nil), rooms: [lobby],
+                limits: LimitSettings { $0.messagesPerSecond = nil }, rooms: [lobby],
                 backends: [BackendSettings(name: "main", dialect: EnvelopeDialect(), httpBase: nil)],
                 template: RoomTemplate(backend: "main") { name in
                     var settings = lobby

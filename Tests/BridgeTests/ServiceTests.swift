@@ -191,7 +191,7 @@ struct ServiceTests {
         let stage = try HistoryStage(.store, rooms: 2)
         stage.enter(join: "#lobby,#room1")
         stage.say("first")
-        stage.say((0..<RecentMessages.capacity).map { "m\($0)" }, each: .zero)
+        stage.say((0..<RecentLog.capacity).map { "m\($0)" }, each: .zero)
         _ = stage.raw()
         #expect(stage.room.recent.entry(msgid: stage.msgid("first")) == nil)
         #expect(ask(stage, "show " + stage.msgid("first")).last == "first")
@@ -262,7 +262,7 @@ struct ServiceTests {
 
     private func bridge(_ change: (inout BridgeSettings) -> Void = { _ in }) throws -> BridgeHarness {
         var settings = BridgeSettings(
-            serverName: "bridge", instanceID: "t", limits: LimitSettings(messagesPerSecond: nil),
+            serverName: "bridge", instanceID: "t", limits: LimitSettings { $0.messagesPerSecond = nil },
             rooms: [
                 RoomSettings(name: "lobby", dialect: StubDialect(), url: try HTTPURL(parsing: "ws://chat.example/"))
             ])
@@ -325,7 +325,12 @@ struct ServiceTests {
 
     @Test("somebody who searches again and again waits for the answers")
     func flood() throws {
-        let harness = try bridge { $0.limits = LimitSettings(messagesPerSecond: 2, messagesBurst: 10) }
+        let harness = try bridge {
+            $0.limits = LimitSettings {
+                $0.messagesPerSecond = 2
+                $0.messagesBurst = 10
+            }
+        }
         enter(harness, 1, "ann")
         harness.advance(by: .seconds(20))
         for _ in 0..<10 { harness.send(1, "PRIVMSG *bridge :search #lobby soup") }
@@ -337,7 +342,12 @@ struct ServiceTests {
 
     @Test("a request in a message of several lines costs what it does in one")
     func floodOfBatches() throws {
-        let harness = try bridge { $0.limits = LimitSettings(messagesPerSecond: 2, messagesBurst: 10) }
+        let harness = try bridge {
+            $0.limits = LimitSettings {
+                $0.messagesPerSecond = 2
+                $0.messagesBurst = 10
+            }
+        }
         enter(harness, 1, "ann")
         harness.send(1, "CAP REQ :batch draft/multiline")
         harness.advance(by: .seconds(20))

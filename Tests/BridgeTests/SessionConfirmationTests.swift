@@ -177,7 +177,7 @@ struct SessionConfirmationTests {
         _ = Self.say("hello", stage)
         stage.backend(Self.own("from my phone", id: "15"))
         #expect(stage.said(2) == [])
-        stage.harness.advance(by: UndecidedRows.wait)
+        stage.harness.advance(by: AmbiguousMessages.wait)
         #expect(stage.said(2) == ["acct: from my phone"])
         #expect(stage.room.recent.entry(upstreamID: ChatID("15")) != nil)
         #expect(stage.notes("unknown-own-message").count == 1)
@@ -356,10 +356,10 @@ struct SessionConfirmationTests {
         if liveness == .jsonPing {
             let ref = stage.sent().last?["ref"]?.string ?? ""
             stage.backend(#"{"kind":"pong","ref":"of another ping"}"#)
-            #expect(stage.room.link.demand != nil)
+            #expect(stage.room.link.livenessProbe != nil)
             stage.backend(namesRef ? "{\"kind\":\"pong\",\"ref\":\"\(ref)\"}" : #"{"kind":"pong"}"#)
         }
-        #expect(stage.room.link.demand == nil)
+        #expect(stage.room.link.livenessProbe == nil)
         stage.harness.advance(by: .seconds(40))
         #expect(stage.harness.upstreams[0].state == .open)
         #expect(stage.room.lane.outbox.entries.first?.state == .doubtful)

@@ -105,7 +105,7 @@ struct SessionGapTests {
     func forgottenIDs() throws {
         let stage = try Self.settled()
         var all: [String] = []
-        for number in 2...(2 * DuplicateRing.capacity) {
+        for number in 2...(2 * SeenMessageIDs.capacity) {
             stage.harness.advance(by: .milliseconds(100))
             all.append(
                 "{\"kind\":\"message\",\"id\":\"\(number)\",\"at\":\(stage.wall),\"text\":\"m\","
@@ -192,7 +192,7 @@ struct SessionGapTests {
         Self.outage(stage)
         stage.harness.advance(by: .seconds(11))
         _ = stage.heard()
-        let live = (3...(DuplicateRing.capacity + 10)).map { S.message("\($0)", "m", at: Int64($0)) }
+        let live = (3...(SeenMessageIDs.capacity + 10)).map { S.message("\($0)", "m", at: Int64($0)) }
         for line in live { stage.backend(line) }
         _ = stage.heard()
         stage.backend(S.history([S.message("0", "zero", at: -90), Self.one, S.message("2", "two", at: 2)] + live))

@@ -68,7 +68,7 @@ struct SessionOwnWordsTests {
         stage.harness.send(1, "PRIVMSG #lobby :three")
         stage.harness.advance(by: .milliseconds(10_100))
         #expect(stage.said(2) == ["bob: three"])
-        #expect(stage.room.lane.outbox.entries.map(\.state) == [.unsettled])
+        #expect(stage.room.lane.outbox.entries.map(\.state) == [.unknownAfterDisconnect])
     }
 
     @Test("when echoes stay away because the link is dead, nothing is taken for delivered")

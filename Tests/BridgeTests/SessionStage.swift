@@ -42,7 +42,10 @@ final class SessionStage {
         harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t",
-                limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil), rooms: settings,
+                limits: LimitSettings {
+                    $0.messagesPerSecond = nil
+                    $0.upstreamMessagesPerSecond = nil
+                }, rooms: settings,
                 backends: [
                     BackendSettings(name: "b", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
                 ]))

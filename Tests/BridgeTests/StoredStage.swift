@@ -114,7 +114,10 @@ final class StoredStage {
         let made = lobby
         settings = BridgeSettings(
             serverName: "bridge", instanceID: "t",
-            limits: LimitSettings(messagesPerSecond: nil, upstreamMessagesPerSecond: nil),
+            limits: LimitSettings {
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+            },
             rooms: template ? [] : [lobby],
             backends: [
                 BackendSettings(name: "b", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))

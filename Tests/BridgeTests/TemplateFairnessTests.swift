@@ -29,7 +29,10 @@ struct TemplateFairnessTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: accounts,
-                limits: LimitSettings(messagesPerSecond: nil, templateRooms: limit), rooms: [],
+                limits: LimitSettings {
+                    $0.messagesPerSecond = nil
+                    $0.templateRooms = limit
+                }, rooms: [],
                 backends: [BackendSettings(name: "main", dialect: EnvelopeDialect(), httpBase: nil)],
                 template: RoomTemplate(backend: "main") { room($0) }))
         harness.start()

@@ -19,7 +19,7 @@ struct TemplateRoomTests {
     private static func harness(
         limit: Int = 100, accounts: [AccountSettings] = [], connect: ConnectPolicy = .always,
         dialect: any Dialect = EnvelopeDialect(), listsRooms: Bool = false,
-        server: ((AccountStage.Call) -> Result<BackendAnswered, BackendCallFailure>?)? = nil
+        server: ((AccountStage.Call) -> Result<BackendCallResponse, BackendCallFailure>?)? = nil
     ) throws -> BridgeHarness {
         @Sendable func room(_ name: String) -> RoomSettings? {
             guard let url = try? HTTPURL(parsing: "ws://chat.example/ws/\(HTTPURL.percentEncoded(name))") else {
@@ -34,7 +34,10 @@ struct TemplateRoomTests {
         let harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: accounts,
-                limits: LimitSettings(messagesPerSecond: nil, templateRooms: limit),
+                limits: LimitSettings {
+                    $0.messagesPerSecond = nil
+                    $0.templateRooms = limit
+                },
                 rooms: [try #require(room("lobby"))],
                 backends: [
                     BackendSettings(
@@ -56,14 +59,14 @@ struct TemplateRoomTests {
 
     /// The backend answers what it was asked.
     private static func answer(
-        _ harness: BridgeHarness, _ answer: Result<BackendAnswered, BackendCallFailure>
+        _ harness: BridgeHarness, _ answer: Result<BackendCallResponse, BackendCallFailure>
     ) {
         for call in harness.accounts.takeCalls() {
             harness.perform { bridge, now in bridge.backendAnswered(call.id, call.order.backend, answer, now: now) }
         }
     }
 
-    private static let noAnswer = Result<BackendAnswered, BackendCallFailure>.failure(
+    private static let noAnswer = Result<BackendCallResponse, BackendCallFailure>.failure(
         BackendCallFailure(sentence: "connection refused"))
 
     private static func upstream(_ harness: BridgeHarness, _ room: Int) -> [ScriptedUpstream.Event] {

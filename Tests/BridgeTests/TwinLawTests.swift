@@ -30,9 +30,12 @@ private final class RandomTwins {
     init(seed: UInt64, capabilities: [String]) throws {
         random = SeededGenerator(seed: seed)
         stage = try BacklogStage(
-            limits: LimitSettings(
-                acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil,
-                backlog: 100_000))
+            limits: LimitSettings {
+                $0.acceptsPerSecondPerAddress = nil
+                $0.messagesPerSecond = nil
+                $0.upstreamMessagesPerSecond = nil
+                $0.backlog = 100_000
+            })
         stage.harness.answersPings = false
         programs = capabilities.map { Program(caps: BacklogStage.caps + " " + $0) }
         for program in programs.indices { come(program) }

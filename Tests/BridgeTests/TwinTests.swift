@@ -32,14 +32,14 @@ struct TwinTests {
     }
 
     private func name(_ client: UInt64, _ stage: BacklogStage) -> String? {
-        stage.session(client)?.clientName.map { TwinName($0).shown }
+        stage.session(client)?.clientName.map { NumberedClientName($0).shown }
     }
 
     /// Where the cursor of the client with this name is, in memory and on disk.
     private func place(_ shown: String, _ stage: BacklogStage) -> Int64? {
         guard
             let name = stage.harness.bridge.irc.cursors.clients(of: "alice").first(where: {
-                TwinName($0).shown == shown
+                NumberedClientName($0).shown == shown
             })
         else { return nil }
         let place = stage.cursor("alice", name)
@@ -68,10 +68,10 @@ struct TwinTests {
             ("ann -3", "ann", 1, nil, "ann"), ("ann 99999999999", "ann", 1_000_000_000, nil, "ann 1000000000"),
         ] as [(String, String, Int, UInt64?, String)])
     func forms(_ text: String, _ base: String, _ number: Int, _ mark: UInt64?, _ shown: String) {
-        let name = TwinName(text)
-        #expect(name == TwinName(base: base, number: number, mark: mark))
+        let name = NumberedClientName(text)
+        #expect(name == NumberedClientName(base: base, number: number, mark: mark))
         #expect(name.shown == shown)
-        #expect(TwinName(name.text) == name)
+        #expect(NumberedClientName(name.text) == name)
     }
 
     @Test(
@@ -81,8 +81,8 @@ struct TwinTests {
             ("ann 2", "bob 2", false), (nil, nil, true), (nil, "ann", false),
         ] as [(String?, String?, Bool)])
     func same(_ one: String?, _ other: String?, _ isSame: Bool) {
-        #expect(TwinName.isSame(one, other) == isSame)
-        #expect(TwinName.isSame(other, one) == isSame)
+        #expect(NumberedClientName.isSame(one, other) == isSame)
+        #expect(NumberedClientName.isSame(other, one) == isSame)
     }
 
     // MARK: - Proof
@@ -347,8 +347,12 @@ struct TwinTests {
 
     @Test("nobody waits for a program that has missed more than it would be given")
     func leftBehind() throws {
-        let limits = LimitSettings(
-            acceptsPerSecondPerAddress: nil, messagesPerSecond: nil, upstreamMessagesPerSecond: nil, backlog: 3)
+        let limits = LimitSettings {
+            $0.acceptsPerSecondPerAddress = nil
+            $0.messagesPerSecond = nil
+            $0.upstreamMessagesPerSecond = nil
+            $0.backlog = 3
+        }
         let stage = try BacklogStage(limits: limits)
         stage.enter(1, "alice@ann", caps: Self.caps)
         stage.enter(2, "alice@ann", caps: Self.caps)

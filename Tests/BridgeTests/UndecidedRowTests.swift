@@ -135,8 +135,8 @@ struct UndecidedRowTests {
         let stage = try Self.stage()
         _ = Self.say("one", stage)
         stage.backend(Self.row("r", "ONE"))
-        for number in 0..<(UndecidedRows.capacity + 10) { stage.backend(S.message("m\(number)", "\(number)")) }
-        #expect(stage.said(2).count >= UndecidedRows.capacity)
+        for number in 0..<(AmbiguousMessages.capacity + 10) { stage.backend(S.message("m\(number)", "\(number)")) }
+        #expect(stage.said(2).count >= AmbiguousMessages.capacity)
         #expect(stage.harness.violations == [])
     }
 

@@ -29,7 +29,7 @@ struct UploadTokenTests {
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "tests",
             accounts: [AccountSettings(name: "remy", password: verifier, rooms: ["attic"], tokenOwners: ["1"])],
-            limits: LimitSettings(messagesPerSecond: nil), rooms: [room],
+            limits: LimitSettings { $0.messagesPerSecond = nil }, rooms: [room],
             backends: [
                 BackendSettings(name: "main", dialect: dialect, httpBase: try HTTPURL(parsing: "http://chat.example"))
             ])
@@ -59,7 +59,7 @@ struct UploadTokenTests {
 
     private func check(_ token: String, from visitor: String = "192.0.2.1") -> UploadTokenCheck {
         var check = UploadTokenCheck.impossible
-        harness.perform { check = $0.uploadTokenCheck(token, at: $0.uploadTokenPlace(from: visitor), now: $1) }
+        harness.perform { check = $0.uploadTokenCheck(token, at: $0.uploadTokenSource(from: visitor), now: $1) }
         return check
     }
 
@@ -115,7 +115,7 @@ struct UploadTokenTests {
 
     @Test("only so many are asked about at a time, and that is nothing that a token could be blamed for")
     func bounded() {
-        for _ in 0..<TokenQuestion.maxUnderway {
+        for _ in 0..<TokenQuery.maxUnderway {
             guard case .begun = check("token-open") else {
                 Issue.record("not asked about")
                 return
@@ -142,7 +142,7 @@ struct UploadTokenTests {
         let without = try Self.harness(bearer: nil)
         var check = UploadTokenCheck.busy
         without.perform {
-            check = $0.uploadTokenCheck("token-of-ann", at: $0.uploadTokenPlace(from: "192.0.2.1"), now: $1)
+            check = $0.uploadTokenCheck("token-of-ann", at: $0.uploadTokenSource(from: "192.0.2.1"), now: $1)
         }
         #expect(!without.bridge.takesUploadTokens && check == .impossible)
     }

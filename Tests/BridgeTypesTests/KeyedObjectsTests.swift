@@ -13,14 +13,14 @@ private enum ByKey: ObjectKeying {
 
 @Suite("KeyedObjects")
 struct KeyedObjectsTests {
-    @Test("is a dictionary, whatever comes and goes", arguments: [4, 40, 3000] as [UInt64])
+    @Test("behaves like a dictionary", arguments: [4, 40, 3000] as [UInt64])
     func law(keys: UInt64) {
         var random = SeededGenerator(seed: keys)
         var table = KeyedObjects<ByKey>()
         var wanted: [UInt64: Thing] = [:]
         for round in 0..<20_000 {
             let key = random.next() % keys
-            // First more come than go, then the other way round.
+            // Mostly insertions first, then mostly removals.
             if random.next() % 8 < (round < 10_000 ? 5 : 2) {
                 let thing = Thing(key)
                 table.insert(thing)

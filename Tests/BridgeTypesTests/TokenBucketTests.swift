@@ -17,7 +17,7 @@ struct TokenBucketTests {
         #expect(afterLong == [true, true, true, false, false])
     }
 
-    @Test("a dear line is granted and makes the next wait longer")
+    @Test("an expensive line is granted and makes the next wait longer")
     func cost() {
         var bucket = TokenBucket(rate: 1, burst: 1)
         #expect(bucket.take(3, now: at(0)) == true)
@@ -25,7 +25,7 @@ struct TokenBucketTests {
         #expect(bucket.take(now: at(3.001)) == true)
     }
 
-    @Test("whoever waits until the next grant gets it", arguments: [0.3, 1.0, 3.0, 7.7])
+    @Test("a token is available at the next grant", arguments: [0.3, 1.0, 3.0, 7.7])
     func nextGrant(rate: Double) {
         var bucket = TokenBucket(rate: rate, burst: 1)
         var now = at(0)

@@ -9,7 +9,7 @@ import WireBytes
 struct ConfigurationTLSTests {
     /// A pair that belongs together, and the key of another.
     static let files: [String: String] = {
-        let maker = CertificateMaker(names: ["chat.test"], notBefore: 0, notAfter: 4_000_000_000)
+        let maker = CertificateGenerator(names: ["chat.test"], notBefore: 0, notAfter: 4_000_000_000)
         guard let made = try? maker.make(), let other = try? maker.make() else { return [:] }
         return [
             "/cert": String(decoding: made.certificatePEM, as: UTF8.self),

@@ -85,7 +85,7 @@ struct DocumentedKeysTests {
             "/credentials/a": "credential-a\n", "/credentials/b": "credential-b\n",
             "/a.json": #"{"decode":[]}"#, "/b.json": #"{"decode":[{"event":"ping"}]}"#,
         ]
-        let maker = CertificateMaker(names: ["chat.test"], notBefore: 0, notAfter: 4_000_000_000)
+        let maker = CertificateGenerator(names: ["chat.test"], notBefore: 0, notAfter: 4_000_000_000)
         guard let made = try? maker.make() else { return files }
         for name in ["a", "b"] {
             files["/cert-\(name)"] = String(decoding: made.certificatePEM, as: UTF8.self)

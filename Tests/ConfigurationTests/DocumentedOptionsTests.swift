@@ -149,8 +149,8 @@ struct DocumentedOptionsTests {
     @Test("the index says how a token is shown and who speaks, each word of the configuration and no other")
     func words() throws {
         let tables = try DocumentedTable.all(in: "docs/BACKENDS.md")
-        let types = try #require(tables.first { $0.head == ["`type`", "shows"] })
-        // With a name and a password the bridge shows the token of a login; the page's next paragraph.
+        let types = try #require(tables.first { $0.head == ["`type`", "sends"] })
+        // The token of a log-in is sent as well; see the next paragraph of the page.
         #expect(
             Set(types.names.filter { name in types.rows.contains { $0[0] == "`\(name)`" } })
                 == Set(AuthConfiguration.Kind.allCases.map(\.rawValue)).subtracting(["none", "login"]))

@@ -1,5 +1,6 @@
-"""Rooms that an account may not enter (`rooms = […]`): every answer about one is, to the letter, the answer about a room that
-does not exist. And what `check` says where that protects nothing."""
+"""Rooms that an account may not enter (`rooms = […]`): every reply about one is identical to that about a room that does
+not exist. Also the warnings of `check` where `rooms` has no effect.
+"""
 
 import itertools
 import os

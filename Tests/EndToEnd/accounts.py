@@ -1,4 +1,4 @@
-"""Logging in: SASL PLAIN and PASS, over sockets, with hashes that `chatbridge hash-password` made."""
+"""Log-in: SASL PLAIN and PASS, over sockets, with hashes made by `chatbridge hash-password`."""
 
 import base64
 import functools

@@ -1,4 +1,4 @@
-"""Logging in with SCRAM-SHA-256 and client certificates, and making accounts, over sockets."""
+"""Log-in with SCRAM-SHA-256 and client certificates, and registration of accounts, over sockets."""
 
 import base64
 import hashlib

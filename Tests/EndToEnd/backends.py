@@ -1,8 +1,8 @@
-"""The seven dialects as the scenarios see them: what each can do, how a bridge is set up for it, what its frames say.
+"""The seven dialects for scenarios: the features of each, the configuration of a bridge for it, its frames.
 
     Wire       one row of the table: a dialect with its abilities and its configuration
     Backend    a running Tests/Backends/server.py and its control port
-    Setting    a backend with a bridge in front of it; everything that it started ends with it
+    Setting    a backend with a bridge in front of it; owns all processes that it starts
 """
 
 import base64

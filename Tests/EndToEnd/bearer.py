@@ -1,4 +1,4 @@
-"""Logging in on IRC with a token of the backend's: SASL OAUTHBEARER, against backends that made the token."""
+"""Log-in on IRC with a token of the backend: SASL OAUTHBEARER, against backends that issued the token."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What the bridge may do and others may not: its files, its credentials, its address. None of it is lent to whoever asks."""
+"""Resources of the bridge that must not be usable by others: its files, its credentials, its address."""
 
 import base64
 import contextlib

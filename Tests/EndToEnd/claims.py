@@ -1,4 +1,4 @@
-"""What a configuration may claim of a dialect: `public_files` counts, and an identity that the dialect has not is refused."""
+"""Configured claims about a dialect: `public_files` takes effect, and an unsupported identity is refused."""
 
 import base64
 import json
@@ -135,7 +135,7 @@ def puppets_by_room_defaults(setting):
 
 @on("envelope", "typed", "plainjson", "swiftchat")
 def both_where_the_dialect_has_both(setting):
-    """BACKENDS.md: "`single` on a dialect of puppets speaks as `chatbridge`"."""
+    """BACKENDS.md: "On a dialect of puppets the shared account is `chatbridge`"."""
     for identity in ("puppet", "single", "auto"):
         status, said = check(ROOM % (setting.wire.name, 'identity = "%s"' % identity))
         assert status == 0, said

@@ -1,5 +1,6 @@
-"""Client-only tags of any name among the IRC users of a room, reactions that a backend cannot carry, and when an answer to CAP
-may have tags."""
+"""Client-only tags of any name among the IRC users of a room, reactions that a backend does not support, and tags on
+replies to CAP.
+"""
 
 from backends import on
 from history import ask

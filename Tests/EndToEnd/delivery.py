@@ -1,11 +1,10 @@
-"""Wires on which nothing confirms a message: written is not delivered. A pong says what was read, a history what was kept.
+"""Dialects without confirmations: written is not delivered. A pong proves that a message was read, a history that it was stored.
 
-Each scenario runs where the one account speaks (`jwt-rooms`), on the own link of an account (`jwt-rooms-own`), and on a
-described backend (`custom`), as far as they differ. The backend is scripted.py's: what it reads, answers and processes
-are three things here.
+Each scenario runs with the shared account (`jwt-rooms`), on the own link of an account (`jwt-rooms-own`), and on a described
+backend (`custom`), as far as they differ. The backend is scripted.py's, which distinguishes reading, answering and processing.
 
-What the scenarios hold the program to is said in docs/RELIABILITY.md ("in the backend once, and behind what the same client
-said in the room before it … or its author is told, with its first words, why it is not there") and in BACKENDS.md.
+The guarantees are those of docs/RELIABILITY.md ("reaches the backend exactly once, after all earlier messages of the same client
+in the room … or it fails, and the author gets the reason and the first words of the message") and of BACKENDS.md.
 """
 
 import json
@@ -407,8 +406,8 @@ def shown_by_a_pong_and_processed_after_the_history_was_fetched(stage):
 
 @faces(*EVERY)
 def what_is_said_meanwhile_stays_behind_it(stage):
-    """RELIABILITY: an accepted message is there "behind what the same client said in the room before it", also where the one
-    before is looked up and goes again."""
+    """RELIABILITY: an accepted message comes "after all earlier messages of the same client in the room", also where the earlier
+    one is looked up and sent again."""
     stage.backend.hang(link_of(stage))
     say_into(stage, "number 1")
     asked, _ = lose_link(stage)
@@ -789,7 +788,7 @@ def killed_when_it_had_just_gone_again(stage):
 
 
 def check_settled(stage, text, patience=3 * SETTLED):
-    """RELIABILITY: once in the backend and seen once, or told to its author; never both, never neither."""
+    """RELIABILITY: once in the backend and shown once, or reported to its author; never both, never neither."""
     def settled():
         return in_backend(stage, text) and seen(stage.author, text) or told(stage.author, text)
     wait_until(settled, lambda: "%r is settled: %s" % (text, counts(stage, text)), patience)

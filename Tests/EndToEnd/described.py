@@ -1,4 +1,4 @@
-"""A described backend that answers each message with an ack, its own id beside ours, and sends nothing back to the sender."""
+"""A described backend that answers each message with an ack, both ids in it, and sends no echo to the sender."""
 
 import functools
 import subprocess

@@ -1,4 +1,4 @@
-"""What crosses the bridge, for every dialect that can carry it: one scenario over the whole table in backends.py."""
+"""Features of the bridge, for every dialect that supports them: one scenario over the whole table in backends.py."""
 
 import base64
 import datetime

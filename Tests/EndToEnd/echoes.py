@@ -1,5 +1,5 @@
-"""What a backend does about one's own messages, found out while talking: echoes that never come, begin late, or end; and
-acks, which tell the server's id and nothing else.
+"""Detection of a backend's confirmations at run time: echoes that never come, begin late, or end; and acks with only the
+server's id.
 
 `echo = "auto"`, on wires and descriptions that expect an echo (`envelope`, `typed`, `custom`): "link alive by pong and no echo,
 receipt or ack ever in this room within 10 s of its first message (an explicit refusal is no silence) → this backend does not

@@ -1,4 +1,4 @@
-"""One talkative person does not delay a room: its upstream budget is shared among senders in turn.
+"""One fast sender does not delay a room: its upstream budget is shared among senders in turn.
 
 "round robin by person, order kept within each, also across a restart; pieces of one message go together; guests of one address
 share one turn; everybody sees the confirmed order as today."

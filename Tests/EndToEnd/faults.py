@@ -1,4 +1,4 @@
-"""Faults that scenarios lay over each other: standstills, stalled links, and what of the talk must be told as missing."""
+"""Overlapping faults: stopped processes, stalled links, and the gaps that must be reported."""
 
 import calendar
 import contextlib

@@ -1,4 +1,4 @@
-"""Files over HTTP, asked for by those who wish us ill: slow readers, many at once, half requests, parts of files."""
+"""Files over HTTP under attack: slow readers, many requests at once, incomplete requests, ranges."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""What one peer tries against another: words in somebody else's name, guesses at passwords, rooms of others."""
+"""Attacks of one peer on another: messages in another's name, guesses at passwords, rooms of others."""
 
 import base64
 import json

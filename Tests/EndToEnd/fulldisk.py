@@ -1,4 +1,4 @@
-"""The disk is full, while the relay runs or from the beginning: relaying goes on, and nothing that was accepted is lost."""
+"""A full disk, from the start or later: relaying continues, and no accepted message is lost."""
 
 import http.client
 import re

@@ -1,4 +1,4 @@
-"""CHATHISTORY while the disk is full: what was shown belongs to the page, and nobody misses anything for good.
+"""CHATHISTORY while the disk is full: shown messages are part of the page, and no client loses a message permanently.
 
 "What is in memory belongs to the page (gap lines too), or the answer says that it is incomplete and the rest is delivered
 when there is room." Both are taken here: a page that lacks something must say so, and what it lacks must come once there is

@@ -1,4 +1,4 @@
-"""What a backend may make the bridge keep in memory by changing what was said."""
+"""Memory that a backend can make the bridge allocate by editing messages."""
 
 from backends import on
 from marks import alone

@@ -1,4 +1,4 @@
-"""What was said before, for clients that ask: pages over restarts, limits, accounts, and what only the backend has."""
+"""History requests of clients: pages across restarts, limits, accounts, and messages that only the backend has."""
 
 import datetime
 import time

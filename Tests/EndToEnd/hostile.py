@@ -1,4 +1,4 @@
-"""Bad input from both sides: whoever sends it is answered or dropped, and nobody else notices."""
+"""Invalid input from both sides: the sender is answered or dropped, and others are not affected."""
 
 import contextlib
 import re

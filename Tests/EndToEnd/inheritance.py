@@ -1,4 +1,4 @@
-"""Whose something is: two people whom Unicode takes for one, accounts whose names others had before, and what nobody takes away."""
+"""Ownership: two users with canonically equivalent names, accounts with reused names, and state that must not be taken over."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""What a client without an account and without `draft/chathistory` is shown on entering a room: the last lines, once."""
+"""The last lines of a room at the JOIN of a client without an account and without `draft/chathistory`, once."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""Files from IRC where the backend takes none: the bridge keeps them, and what is sent is a link that opens."""
+"""Files from IRC where the backend takes none: the bridge stores them and sends a link that opens."""
 
 import base64
 import http.client
@@ -81,8 +81,8 @@ def a_link_opens_after_a_restart(setting):
 
 @TAKES_NONE
 def what_could_run_is_only_to_be_saved(setting):
-    """BACKENDS.md: "Pictures, films and sound of the usual kinds are shown by browsers; everything else, SVG, HTML and playlists
-    too, is only to be saved, and nothing of it can run"."""
+    """BACKENDS.md: "Pictures, films and sound of the usual types are shown by browsers; everything else, SVG, HTML and playlists
+    too, is offered for download only and cannot execute"."""
     start(setting)
     for name, mime in (("a.svg", "image/svg+xml"), ("b.html", "text/html"), ("c.png", "text/html"), ("d", "image/svg+xml")):
         link = kept(setting, b"<svg onload='x()'><script>x()</script>", name=name, mime=mime)

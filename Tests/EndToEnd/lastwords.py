@@ -1,4 +1,4 @@
-"""What is said at the very beginning and the very end: before a room has a link, and behind which a client is gone."""
+"""Messages at the very beginning and the very end: before a room has a link, and from half-closed connections."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Start and stop: what a client, a backend and the system see of it."""
+"""Start and stop, as seen by a client, a backend and the system."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The ways in besides plain IRC: WebSocket, TLS and what leads to it. What they share with proxies.py stands here."""
+"""Listeners besides plain IRC: WebSocket, TLS and STS. Code shared with proxies.py is here."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Many at once. Each scenario checks that nothing is lost, doubled or swapped, and reports what it cost the bridge."""
+"""Many at once. Each scenario checks that no message is lost, duplicated or reordered, and reports the cost to the bridge."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Logging in to backends: tokens that end, are refused or come late, and that are never to be read anywhere."""
+"""Log-in to backends: tokens that expire, are refused or come late, and must not be readable anywhere."""
 
 import base64
 import glob

@@ -1,4 +1,4 @@
-"""What the program around the core writes to the log: levels and metadata of every event, by which operators search.
+"""Log entries of the program around the core: levels and metadata of every event, by which operators search.
 
 The core's own events stand in LogEventTests.swift and in Transcripts/89-log-*.txt; LogEventCoverageTests wants each in one of
 the three.

@@ -1,4 +1,4 @@
-"""Nicks that a reader takes for another's, nicks of people who are gone, names that change all the time, and `/` in nicks."""
+"""Confusable nicks, nicks of absent users, names that change all the time, and `/` in nicks."""
 
 import time
 

@@ -1,12 +1,12 @@
-"""What the runner has to know about a scenario, written at the scenario.
+"""Marks of scenarios for the runner.
 
     @slow("waits out the 60 s of a netsplit")    left out of `make test`; the full run has it
-    @alone("measures CPU time")                  runs while no other does
+    @alone("measures CPU time")                  runs exclusively
 
     SLOW = "waits out two look-ups each"          the same for all scenarios of a file
 
-All say why, so that a mark that is needless one day can be seen to be. Without marks a scenario is part of every run, beside
-others: most of its time it waits.
+All give a reason, so that obsolete marks can be recognised. Without marks a scenario is part of every run, in parallel with others:
+it mostly waits.
 """
 
 # Longer than this on a quiet machine is slow. The runner names what takes longer and bears no mark.

@@ -277,9 +277,9 @@ def each_once_by_times(client, said):
 
 @scenario
 def chathistory_by_times_reaches_every_line(world):
-    """"whoever goes on from the `time` of a page's first or last message gets each message once, also where clocks are wrong or
-    several messages bear one time" (docs/IRC.md), before and after `kill -9`, for who was there and who was not; live lines,
-    pages and both processes show one time for one msgid."""
+    """"a client that continues from the `time` of a page's first or last message gets each message once, also with wrong clocks or
+    several messages of one time" (docs/IRC.md), before and after `kill -9`, for present and absent clients; live lines, pages
+    and both processes show one time for one msgid."""
     directory = folder(world)
     world.start(directory=directory)
     ann = world.irc("ann", caps=ASKING)

@@ -1,4 +1,4 @@
-"""Messages of several lines, both ways, against the built program; and what else is said in forms of its own."""
+"""Messages of several lines, both ways, against the built program; and other special forms of messages."""
 
 import itertools
 import time

@@ -1,4 +1,4 @@
-"""What the options of each dialect change, against a server that wants exactly that."""
+"""The effects of the options of each dialect, against a server that requires exactly these."""
 
 import base64
 import json

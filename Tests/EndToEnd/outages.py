@@ -1,7 +1,6 @@
-"""The link to the backend is lost in every way that it can be; the room comes back by itself and nothing is lost.
+"""The link to the backend is lost in every possible way; the room recovers and no message is lost.
 
-IRC users are told of each loss once, and of each return once. Messages said meanwhile arrive once, in order,
-afterwards.
+Each loss and each return is reported once. Messages sent meanwhile arrive once, in order, afterwards.
 """
 
 import datetime

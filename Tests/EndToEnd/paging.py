@@ -1,4 +1,4 @@
-"""A history of more than one page: everything that was missed comes, once and in order, or a word says what does not.
+"""A history of more than one page: all missed messages come, once and in order, or the missing ones are reported.
 
 "History is one page: 230 missed, the backend's page 100, 130 never reach IRC. Page until the known message or the limit;
 `{?before_id}` leaves the parameter out where nothing is known (`before=` was answered 400); whole-URL templates may say page

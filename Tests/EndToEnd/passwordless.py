@@ -1,4 +1,4 @@
-"""Accounts without a password: a certificate, or a token of the backend's, and nothing else lets anybody in."""
+"""Accounts without a password: log-in by certificate or by a token of the backend only."""
 
 import base64
 

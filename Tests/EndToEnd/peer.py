@@ -1,11 +1,11 @@
 """Both sides of the bridge for the end-to-end tests, with the standard library alone.
 
     Relay      a chat backend of the `envelope` dialect that can drop, refuse, stall, delay and swallow (relay.py)
-    Person     somebody on that backend, over a WebSocket of their own
-    IRC        an IRC client that keeps every line it saw
+    Person     a user of that backend, over a WebSocket of its own
+    IRC        an IRC client that records every line
     Bridge     the program under test, with a configuration of its own, on free ports
 
-Nothing here sleeps for a fixed time: whoever waits polls up to a deadline, and says what was missing when it passes.
+There are no fixed sleeps: waits poll up to a deadline, and report the missing event when it passes.
 """
 
 import base64

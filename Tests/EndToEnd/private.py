@@ -1,4 +1,4 @@
-"""What belongs to people alone: what they said to each other in private, and what they chose, over a relay that dies."""
+"""Private state: private messages and preferences, over a relay that crashes."""
 
 from accounts import account
 from history import ask, texts

@@ -1,4 +1,4 @@
-"""Who speaks for whom: PROXY headers, WEBIRC, web servers in front; and what is no IRC, or no configuration."""
+"""Trusted proxies: PROXY headers, WEBIRC, web servers in front; and input that is not IRC, or no configuration."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""What a backend refuses: of what is done to messages, nobody is told that it was done; of messages, only their author is told."""
+"""Refusals of the backend: refused actions on messages are not shown as done; of refused messages only the author is notified."""
 
 from backends import on
 from history import ask, refused, texts

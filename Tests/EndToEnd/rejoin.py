@@ -1,4 +1,4 @@
-"""Accounts are in their rooms again when they log in: nobody joins, and nothing of what was said is lost or comes twice."""
+"""Automatic JOIN of accounts at log-in: without a JOIN, and no message is lost or repeated."""
 
 from accounts import account
 from peer import MODERN

@@ -1,4 +1,4 @@
-"""The backend's side: WebSocket frames, the objects of the `envelope` dialect, and a relay that can be made to fail."""
+"""The backend's side: WebSocket frames, the objects of the `envelope` dialect, and a relay with injected failures."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What the bridge is for: messages, typing and receipts cross in both directions."""
+"""The basic function of the bridge: messages, typing and receipts cross in both directions."""
 
 import datetime
 import time

@@ -1,4 +1,4 @@
-"""The relay ends in every way that it can, and begins again: what was said, and who was who, is still there."""
+"""The relay ends in every possible way and restarts: messages and identities are restored."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""What people take back of what they said to each other in private: at once, after a relay that died, and without a store."""
+"""Deletion of private messages: at once, after a crash of the relay, and without a store."""
 
 import contextlib
 import sqlite3

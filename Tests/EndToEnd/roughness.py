@@ -1,7 +1,7 @@
-"""The link to the backend breaks in every way that it can, on every dialect: what was said arrives once, in order.
+"""The link to the backend breaks in every possible way, on every dialect: messages arrive once, in order.
 
-What the wires themselves lose is not asked for: where there is no history, nobody can learn what was said meanwhile,
-and where nothing confirms a message, one that was on its way when the link died may be gone.
+Losses inherent to a dialect are allowed: without a history, messages sent meanwhile are unavailable, and without
+confirmations, a message in transit when the link was lost may be lost.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""One room of ten thousand people: long answers and crowds that come and go hold nobody up."""
+"""One room of ten thousand users: long replies and mass JOINs do not delay others."""
 
 import json
 import os

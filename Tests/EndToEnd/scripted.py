@@ -1,4 +1,4 @@
-"""Backends whose every step a scenario decides: what they read, process, answer, lose, remember and tell as history.
+"""Backends controlled step by step by a scenario: reading, processing, answers, losses and history.
 
     Scripted   a WebSocket and HTTP server on one free port, and everything that can be made to go wrong with it
     JWTRooms   the wire of `jwt-rooms`: one account, nothing confirms a message, a history over HTTP

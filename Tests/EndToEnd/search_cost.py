@@ -1,4 +1,4 @@
-"""What a SEARCH costs the others: patterns that a naive comparison is slow for, huge messages, and askers who leave."""
+"""The cost of a SEARCH to other clients: patterns that are slow to compare naively, huge messages, and clients that leave."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""What is hidden, and what that tells: links with secrets, guesses at a password, and `check --print` of descriptions."""
+"""Hidden data, and the information that its absence reveals: links with secrets, guesses at a password, and `check --print` of descriptions."""
 
 import json
 import os

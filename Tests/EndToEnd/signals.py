@@ -1,4 +1,4 @@
-"""SIGTERM before anything else: while a configuration is read, while the database opens, as the first process of a container."""
+"""SIGTERM during start: while a configuration is read, while the database opens, as the first process of a container."""
 
 import contextlib
 import os

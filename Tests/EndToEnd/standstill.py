@@ -1,4 +1,4 @@
-"""The relay stands still, or a link does, while the backend speaks and dies: what cannot be had lies in a gap that is told.
+"""The relay or a link is stopped while the backend sends messages and dies: unavailable messages lie in a reported gap.
 
 The start of a gap is the last moment for which there is proof: the sending time of the newest answered ping. A gap told
 too long is allowed, too short is a loss. Where the backend keeps a history, everything comes.

@@ -1,4 +1,4 @@
-"""What IRC servers do beside carrying messages, over sockets: monitors, moderation, operators, relayed names."""
+"""Features of IRC servers besides messages, over sockets: monitors, moderation, operators, relayed names."""
 
 from accounts import account, client, log_in, start
 from world import scenario

@@ -1,4 +1,4 @@
-"""Rooms that `*` opens: how many one person may have, which spelling of a name is open, and names that lead elsewhere."""
+"""Rooms that `*` opens: the limit for each user, the spelling of an open name, and path traversal in names."""
 
 from access import NOWHERE, SECRET, tell_apart
 from accounts import account

@@ -1,5 +1,6 @@
-"""Guessing passwords: from one address, from many, for one account and beside successes of one's own; and whom none of that
-keeps out."""
+"""Guesses at passwords: from one address, from many, for one account and beside its own successes; and users who must not
+be locked out.
+"""
 
 import base64
 import time

@@ -1,4 +1,4 @@
-"""A login that works and then ends is not a refusal, and a life that cannot be meant is noticed."""
+"""A log-in that works and then expires is not a refusal, and implausible lifetimes are reported."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Two programs of one account that both call themselves `ann`, and are there at once."""
+"""Two clients of one account with the same name `ann`, connected at the same time."""
 
 from accounts import account
 from peer import IRC, wait_until

@@ -1,4 +1,4 @@
-"""Who may upload, and whom others keep from it: guesses, made-up tokens, visitors through a web server."""
+"""Authorization of uploads, and attempts to block those of others: guesses, invented tokens, visitors through a web server."""
 
 import base64
 import contextlib

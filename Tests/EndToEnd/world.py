@@ -1,4 +1,4 @@
-"""What a scenario starts from: a relay, a bridge linked to it, and people who come and go with the scenario."""
+"""The environment of a scenario: a relay, a bridge linked to it, and users."""
 
 import contextlib
 import functools

@@ -8,7 +8,7 @@ struct ByteRangeTests {
         arguments: [
             ("bytes=0-9", .from(0, through: 9)), ("bytes=5-", .from(5, through: nil)), ("bytes=-5", .last(5)),
             ("BYTES=3-3", .from(3, through: 3)), ("bytes= 1-2 ", .from(1, through: 2)), ("bytes=-0", .last(0)),
-            // Several parts, other units, and what is none of these.
+            // Several parts, other units, and texts that are no range.
             ("bytes=0-1,5-6", nil), ("bytes=0-1,", nil), ("lines=0-1", nil), ("bytes 0-1", nil), ("bytes=", nil),
             ("bytes=-", nil), ("bytes=5-1", nil), ("bytes=a-b", nil), ("bytes=+1-2", nil), ("bytes=1--2", nil),
             ("bytes=--1", nil), ("", nil), ("bytes=0-99999999999999999999", nil), ("bytes=0x1-2", nil),

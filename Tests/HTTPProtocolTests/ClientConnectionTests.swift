@@ -32,8 +32,8 @@ struct ClientConnectionTests {
                 } else {
                     told.append("body " + slice.text)
                 }
-            case .responseComplete(let trailers):
-                told.append("end" + trailers.fields.map { " \($0.name)=\($0.value)" }.joined())
+            case .responseComplete:
+                told.append("end")
             case .failed(let error): told.append("failed \(error)")
             }
         }
@@ -58,7 +58,7 @@ struct ClientConnectionTests {
         Row(
             testDescription: "chunks (§7.1)",
             text: ok + "Transfer-Encoding: chunked\r\n\r\n2;x\r\nab\r\n0\r\nA: b\r\n\r\n",
-            told: ["response 200", "body ab", "end A=b"], isReusable: true),
+            told: ["response 200", "body ab", "end"], isReusable: true),
         Row(
             testDescription: "until the end (§6.3)", text: ok + "\r\nab", closes: true,
             told: ["response 200", "body ab", "end"], isReusable: false),

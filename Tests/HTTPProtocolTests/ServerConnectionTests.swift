@@ -26,7 +26,7 @@ struct ServerConnectionTests {
             (
                 "chunks with extensions and trailers",
                 "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: CHUNKED\r\n\r\n003;a=\"b;c\" ; d\r\nabc\r\n00;x\r\nT: u\r\nV:w \r\n\r\n",
-                ["POST /", "body abc", "end T=u V=w"]
+                ["POST /", "body abc", "end"]
             ),
             ("an absolute target", "GET http://H:80/x?y HTTP/1.1\r\nHost: h:80\r\n\r\n", ["GET /x?y", "end"]),
             ("an absolute target without a path", "GET http://h?y HTTP/1.1\r\nHost: h\r\n\r\n", ["GET /?y", "end"]),
@@ -129,7 +129,7 @@ struct ServerConnectionTests {
 
         let trailers = HTTPBodyLimits.maxTrailerBytes
         let room = String(repeating: "b", count: trailers - "a: \r\n\r\n".utf8.count)
-        ServerHarness.check(chunked + "0\r\na: \(room)\r\n\r\n", ["POST /", "end a=" + room])
+        ServerHarness.check(chunked + "0\r\na: \(room)\r\n\r\n", ["POST /", "end"])
         ServerHarness.check(
             chunked + "0\r\na: \(room)b\r\n\r\n",
             ["POST /", "failed \(HTTPProtocolError.trailersTooLarge(limit: trailers))"])
@@ -227,10 +227,10 @@ struct ServerConnectionTests {
 
     // MARK: - Answers
 
-    /// Answers one request and returns what was written.
+    /// Answers one request and returns the written bytes.
     static func answered(
         _ request: String, status: Int = 200, headers: HTTPHeaders = HTTPHeaders(), _ body: HTTPOutgoingBody,
-        _ parts: [String] = [], trailers: HTTPHeaders = HTTPHeaders()
+        _ parts: [String] = []
     ) throws -> String {
         var harness = ServerHarness()
         harness.answer = nil
@@ -241,7 +241,7 @@ struct ServerConnectionTests {
             for part in parts {
                 try connection.sendBody(ByteSlice(part), into: &out)
             }
-            try connection.finishResponse(trailers: trailers, into: &out)
+            try connection.finishResponse(into: &out)
         }
         return harness.sentText + (harness.connection.mustClose ? "|closed" : "|kept")
     }
@@ -254,9 +254,9 @@ struct ServerConnectionTests {
         #expect(try Self.answered(Self.get, .length(2), ["o", "k"]) == line + "Content-Length: 2\r\n\r\nok|kept")
         #expect(try Self.answered(Self.get, .none) == line + "Content-Length: 0\r\n\r\n|kept")
         #expect(
-            try Self.answered(Self.get, .stream, ["ok", "", "0123456789abcdefg"], trailers: HTTPHeaders([("A", "b")]))
+            try Self.answered(Self.get, .stream, ["ok", "", "0123456789abcdefg"])
                 == line
-                + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n11\r\n0123456789abcdefg\r\n0\r\nA: b\r\n\r\n|kept")
+                + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n11\r\n0123456789abcdefg\r\n0\r\n\r\n|kept")
         #expect(try Self.answered(head, .length(2), ["ok"]) == line + "Content-Length: 2\r\n\r\n|kept")
         #expect(try Self.answered(head, .stream, ["ok"]) == line + "Transfer-Encoding: chunked\r\n\r\n|kept")
         #expect(
@@ -283,7 +283,7 @@ struct ServerConnectionTests {
         let thrown = #expect(throws: HTTPProtocolError.self) {
             try Self.answered(Self.get, status: status, headers: headers, body, parts)
         }
-        #expect(thrown?.blame == .local && thrown?.statusHint == 500)
+        #expect(thrown?.statusHint == 500)
     }
 
     @Test("calls out of turn are refused")

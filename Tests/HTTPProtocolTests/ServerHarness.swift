@@ -5,7 +5,7 @@ import WireBytes
 
 /// Feeds pieces to a server connection that answers each whole request, and writes down what it is told.
 ///
-/// `POST /a` for a head, `body abc` for all content between two other lines, `end` (with trailers) for a request's end,
+/// `POST /a` for a head, `body abc` for all content between two other lines, `end` for a request's end,
 /// `failed` with the error.
 struct ServerHarness {
     var connection: HTTPServerConnection
@@ -39,8 +39,8 @@ struct ServerHarness {
                 } else {
                     told.append("body " + slice.text)
                 }
-            case .requestComplete(let trailers):
-                told.append("end" + trailers.fields.map { " \($0.name)=\($0.value)" }.joined())
+            case .requestComplete:
+                told.append("end")
                 if answer != nil { respond() }
             case .failed(let error): told.append("failed \(error)")
             case .idleTimedOut: told.append("idle")
@@ -48,7 +48,7 @@ struct ServerHarness {
         }
     }
 
-    /// Answers with ``answer``, and goes on with what was sent ahead.
+    /// Answers with ``answer``, and goes on with pipelined bytes.
     mutating func respond(status: Int = 200) {
         let body = ByteSlice(answer ?? "")
         var writer = ByteWriter()
@@ -65,7 +65,7 @@ struct ServerHarness {
         if !connection.mustClose { take(connection.resume(now: now)) }
     }
 
-    /// Runs `body` with the connection and a writer, and keeps what was written.
+    /// Runs `body` with the connection and a writer, and records the written bytes.
     mutating func write(_ body: (inout HTTPServerConnection, inout ByteWriter) throws -> Void) rethrows {
         var writer = ByteWriter()
         try body(&connection, &writer)
@@ -86,7 +86,7 @@ struct ServerHarness {
         take(connection.timerFired(now: now))
     }
 
-    /// What is told of `text`, however it is cut.
+    /// The events of `text`, however it is cut.
     static func check(
         _ text: String, limits: HTTPServerLimits = HTTPServerLimits(), _ expected: [String],
         sourceLocation: SourceLocation = #_sourceLocation

@@ -40,7 +40,7 @@ struct CapabilityTableTests {
     }
 }
 
-/// One exchange: what the client sent and what must come of it.
+/// One exchange: the client's command and the expected replies.
 private struct Turn {
     let sent: [String]
     let isRegistered: Bool
@@ -96,7 +96,7 @@ struct CapabilityNegotiationTests {
             Turn(["REQ"], .needMoreParams), Turn(["list"], reply("LIST", "")),
         ])
         #expect(!state.isNegotiating)
-        // Without the drafts of a name: whoever asks so is older than they are.
+        // Without the drafts of a name: clients that ask so are older than they are.
         let names = "message-tags server-time batch no-implicit-names cap-notify"
         #expect(play([Turn(["ls"], reply("LS", names))]).version == 301)
     }
@@ -223,7 +223,7 @@ struct CapabilityNegotiationTests {
             (server: String(repeating: "s", count: 63), nick: String(repeating: "n", count: 64), isAll: false),
         ])
     func oneLine(server: String, nick: String, isAll: Bool) {
-        // What this program has to offer at most.
+        // All capabilities that this program may offer.
         let available = IRCCapabilitySet.all.subtracting([.relaymsg])
         var older = IRCCapabilityNegotiation(available: available)
         for params in [["LS"], ["LS", "301"]] {

@@ -109,7 +109,7 @@ struct ParseTests {
     func parses(row: ParseRow) throws {
         let message = try parse(row.line)
         #expect(message == row.message)
-        // Equality of strings is by canonical equivalence; a parser must keep the bytes.
+        // Equality of strings is by canonical equivalence; a parser must preserve the bytes.
         #expect(message.params.map { Array($0.utf8) } == row.message.params.map { Array($0.utf8) })
     }
 

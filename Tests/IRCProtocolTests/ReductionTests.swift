@@ -1,7 +1,7 @@
 import IRCProtocol
 import Testing
 
-/// A rich line, what a client with everything sees, and what one with nothing sees.
+/// A rich line, its form for a client with all capabilities, and for one with none.
 private struct ReductionRow: Sendable, CustomTestStringConvertible {
     let name: String
     let rich: String
@@ -133,7 +133,7 @@ struct ReductionTests {
         #expect(commands.isSuperset(of: IRCReductionTable.commands.map(\.command)))
         let needed = IRCCapabilitySet(
             IRCReductionTable.commands.map(\.needs) + IRCReductionTable.tags.map(\.needs) + [.messageTags])
-        // These change what a session does, not what a line looks like.
+        // These change a session's behaviour, not the form of a line.
         let behaviour: IRCCapabilitySet = [
             .echoMessage, .noImplicitNames, .capNotify, .sasl, .selfMessage, .accountRegistration, .sts, .chatHistory,
             .eventPlayback, .search, .extendedMonitor, .preAway, .extendedISupport,
@@ -149,13 +149,13 @@ struct ReductionTests {
         ]
         let lines = try reductionRows.map { try parse($0.rich) }.filter { roomCommands.contains($0.command) }.map {
             var line = $0
-            line.removeTag("label")
+            line.tags.removeAll { $0.name == "label" }
             return line
         }
         #expect(lines.count > 9)
         for caps in Self.everySingleOneMissing + Self.everySingleOneAlone {
             for line in lines {
-                // Somebody else's nick: an invitation goes to one person and is no room line for that one.
+                // Another user's nick: an invitation goes to one user and is no room line for that one.
                 #expect(
                     line.reduced(for: caps, nick: "else") == line.reduced(for: caps.renderingProfile, nick: "else"))
             }

@@ -3,7 +3,7 @@ import IRCProtocol
 import Testing
 import WireBytes
 
-/// A conversation: what the client sends after AUTHENTICATE, and what each comes to.
+/// A conversation: the client's parameters of AUTHENTICATE, and the outcome of each.
 struct SASLRow: CustomTestStringConvertible, Sendable {
     var name: String
     var params: [String]

@@ -49,7 +49,7 @@ func decode(_ chunks: [ArraySlice<UInt8>], limits: IRCLimits) -> (lines: [Decode
     return (lines, decoder.bufferedByteCount, peak)
 }
 
-/// Decodes whole, byte by byte and with each single cut, and returns what all agree on, or nil when they differ.
+/// Decodes whole, byte by byte and with each single cut, and returns the common result, or nil when they differ.
 func decodeSplit(_ bytes: [UInt8], limits: IRCLimits = IRCLimits()) -> [DecodedLine]? {
     let whole = decode([bytes[...]], limits: limits).lines
     if decode(bytes.indices.map { bytes[$0...$0] }, limits: limits).lines != whole { return nil }
@@ -57,4 +57,9 @@ func decodeSplit(_ bytes: [UInt8], limits: IRCLimits = IRCLimits()) -> [DecodedL
         return nil
     }
     return whole
+}
+
+extension IRCLimits {
+    /// The limits of a client, for lines from a server.
+    static let ofServerLines = IRCLimits(maxReceivedTagBytes: IRCLimits.maxTagBytes)
 }

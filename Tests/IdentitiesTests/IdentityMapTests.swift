@@ -7,7 +7,7 @@ import WireBytes
 
 @testable import Identities
 
-/// As the bridge makes them where nothing else is configured.
+/// The bridge's default settings.
 private func settings(
     instanceID: String = "tests", mayBeTaken: @escaping @Sendable (String) -> Bool = { _ in true }
 ) -> IdentitySettings {
@@ -39,7 +39,7 @@ struct IdentityMapTests {
         map.addLocal(client: ClientID(rawValue: client), nick: nick, ident: "~u", host: "h", realname: "r")
     }
 
-    @Test("the same id is the same person, whatever case a UUID is written in")
+    @Test("the same id is the same user, in either case of a UUID")
     func sameID() {
         let a = meet("6f9619ff-8b86-d011-b42d-00c04fc964ff", "Remy")
         let b = meet("6F9619FF-8B86-D011-B42D-00C04FC964FF", "Remy")
@@ -47,25 +47,25 @@ struct IdentityMapTests {
         #expect(meet("another", "Remy").id != a.id)
     }
 
-    @Test("the same id on another backend is another person")
+    @Test("the same id on another backend is another user")
     func otherBackend() {
         #expect(meet("1", "Remy").id != meet("1", "Remy", backend: "other").id)
     }
 
-    @Test("a name of RELAYMSG is nobody's nick where accounts may relay", arguments: [true, false])
+    @Test("a RELAYMSG name is never assigned as a nick where accounts may relay", arguments: [true, false])
     func relayedNames(relays: Bool) {
         let map = IdentityMap(settings(mayBeTaken: { !relays || !$0.contains("/") }))
         #expect(map.refusal(nick: "linguini/libera", holder: nil) == (relays ? .erroneous : nil))
         #expect(map.refusal(nick: "linguini", holder: nil) == nil)
     }
 
-    @Test("a person without an id is their name")
+    @Test("a user without an id is identified by name")
     func nameIsID() {
         #expect(meet(nil, "Remy").id == meet(nil, "Remy").id)
         #expect(meet(nil, "Remy").id != meet("1", "Remy").id)
     }
 
-    @Test("IRC users may not take a nick that is, or looks like, somebody's or the bridge's own")
+    @Test("IRC users may not take a nick that is taken, reserved or confusable with one")
     func refusals() {
         meet("1", "Remy")
         let alice = addLocal("alice")
@@ -79,7 +79,7 @@ struct IdentityMapTests {
     }
 
     @Test(
-        "whoever speaks upstream under an IRC user's id leaves that user's nick free, whether the user is here or not")
+        "a message under an IRC user's upstream id does not take the user's nick")
     func ownID() {
         let id = map.puppetID(nick: "alice", backend: "chat").rawValue
         #expect(nick(meet(id, "Alice").id) == "Alice2")
@@ -87,11 +87,11 @@ struct IdentityMapTests {
         let alice = addLocal("alice")
         #expect(nick(meet(id, "Alice").id) == "Alice2" && nick(alice) == "alice")
         map.remove(alice)
-        // Another's id is a name like any other.
+        // Another user's id is an ordinary name.
         #expect(nick(meet(map.puppetID(nick: "bob", backend: "chat").rawValue, "carol").id) == "carol")
     }
 
-    @Test("a newcomer never takes the nick of somebody present")
+    @Test("a new user never takes the nick of a present one")
     func presentKeepsNick() {
         let first = meet("1", "Remy")
         map.entered(first.id)
@@ -100,7 +100,7 @@ struct IdentityMapTests {
         #expect(nick(second.id) == "Remy2")
     }
 
-    @Test("the nick moves to a newcomer of the same name when its holder is absent")
+    @Test("the nick moves to a new user of the same name when its holder is absent")
     func nickMoves() {
         let first = meet("1", "Remy")
         map.entered(first.id)
@@ -108,43 +108,43 @@ struct IdentityMapTests {
         let second = meet("2", "Remy", at: 20)
         #expect(nick(second.id) == "Remy")
         #expect(map[first.id] == nil)
-        // The old id comes back while the nick is in use: as a new person.
+        // The old id returns while the nick is in use: as a new user.
         map.entered(second.id)
         let third = meet("1", "Remy", at: 30)
         #expect(third.id != first.id && third.id != second.id)
         #expect(nick(third.id) == "Remy2")
     }
 
-    /// Somebody whose name makes Remy's nick, or one that looks like it, in another way than Remy's does.
+    /// Other names that yield Remy's nick or a confusable one.
     static let others = [("REMY", "chat"), ("Remy!", "chat"), ("Remy", "other"), ("Rеmy", "chat")]
 
-    @Test("the nick moves to whoever comes when its holder left long ago, and does not move back", arguments: others)
+    @Test("the nick of a holder who left long ago moves to a new user, and does not move back", arguments: others)
     func nickIsGivenUp(_ name: String, _ backend: String) {
         let first = meet("1", "Remy")
         map.entered(first.id)
-        map.left(first.id, isTold: true, now: at(10))
+        map.left(first.id, isReported: true, now: at(10))
         let second = meet("2", name, at: 10 + 15 * 60, backend: backend)
         map.entered(second.id)
         #expect(nick(second.id) == (name == "Remy!" ? "Remy" : name))
-        // The one who left is still known, under another.
+        // The former holder is still known, under another nick.
         #expect(meet("1", "Remy", at: 2000).id == first.id && nick(first.id) == "Remy2")
         map.entered(first.id)
-        map.left(second.id, isTold: true, now: at(2000))
+        map.left(second.id, isReported: true, now: at(2000))
         #expect(meet("1", "Remy", at: 9000) == IdentityMap.Resolution(id: first.id, realnameChanged: false))
         #expect(nick(first.id) == "Remy2")
     }
 
-    @Test("so it does to whoever takes another name, and to nobody when a name is kept for others")
+    @Test("it also moves at a rename, and never to a reserved name")
     func nickIsGivenUpToRenamed() {
         let first = meet("1", "Remy")
         map.entered(first.id)
-        map.left(first.id, isTold: true, now: at(0))
+        map.left(first.id, isReported: true, now: at(0))
         let second = meet("2", "Linguini")
         map.entered(second.id)
         #expect(meet("2", "remy", at: 15 * 60).renamed?.to == "remy")
         #expect(nick(first.id) == "Remy2")
         map.reserve(account: "remy")
-        map.left(second.id, isTold: true, now: at(1000))
+        map.left(second.id, isReported: true, now: at(1000))
         #expect(nick(meet("3", "REMY", at: 9000).id) == "REMY3" && nick(second.id) == "remy")
     }
 
@@ -165,17 +165,17 @@ struct IdentityMapTests {
         map.left(first.id, now: at(now))
         #expect(stays(9000), "who was not seen for long")
         map.entered(first.id)
-        map.left(first.id, isTold: true, now: at(now))
+        map.left(first.id, isReported: true, now: at(now))
         #expect(stays(15 * 60 - 1), "who left a moment ago")
-        map.lostSight(of: "chat", now: at(now))
+        map.invalidatePresence(on: "chat", now: at(now))
         #expect(stays(9000), "who may have come back unseen")
         map.entered(first.id)
-        map.left(first.id, isTold: true, now: at(now))
-        map.lostSight(of: "another", now: at(now))
+        map.left(first.id, isReported: true, now: at(now))
+        map.invalidatePresence(on: "another", now: at(now))
         #expect(!stays(15 * 60), "what happens elsewhere says nothing of them")
     }
 
-    @Test("where the backend vouches for ids, the same name is no reason", arguments: [true, false])
+    @Test("with authenticated ids the same name is another user", arguments: [true, false])
     func vouched(_ authenticated: Bool) {
         func meet(_ id: String, at seconds: Int64) -> PersonID {
             map.resolve(
@@ -185,12 +185,12 @@ struct IdentityMapTests {
         }
         let first = meet("1", at: 0)
         map.entered(first)
-        map.left(first, isTold: true, now: at(1))
+        map.left(first, isReported: true, now: at(1))
         #expect(nick(meet("2", at: 15 * 60)) == (authenticated ? "Remy2" : "Remy"))
         #expect(nick(meet("3", at: 1 + 15 * 60)) == (authenticated ? "Remy" : "Remy"))
     }
 
-    @Test("whom the store alone remembers left at no time that is known")
+    @Test("a restored user has no known time of leaving")
     func restored() {
         map.restore(
             [
@@ -201,7 +201,7 @@ struct IdentityMapTests {
         #expect(nick(meet("2", "REMY", at: 90_000).id) == "REMY2")
     }
 
-    @Test("somebody absent gives the nick up to an account, and is known under another from then on")
+    @Test("an absent user loses the nick to an account and is assigned another")
     func givenUp() {
         let remy = meet("1", "Remy")
         #expect(map.refusal(nick: "Remy", holder: nil) == .inUse)
@@ -210,7 +210,7 @@ struct IdentityMapTests {
             client: ClientID(rawValue: 1), nick: "rеmy", ident: "u", host: "h", realname: "r", account: "ann")
         #expect(nick(ann) == "rеmy" && nick(remy.id) == "Remy2" && map.person(nick: "Remy") == nil)
         #expect(meet("1", "Remy").id == remy.id)
-        // Back again under a nick of their own, and who is present gives up nothing.
+        // Returned under another nick; a present user loses nothing.
         map.entered(remy.id)
         #expect(map.refusal(nick: "Remy2", holder: ann, account: "ann") == .inUse)
         map.left(remy.id, now: at(1))
@@ -220,7 +220,7 @@ struct IdentityMapTests {
         #expect(nick(remy.id) == "Remy22" && map.person(nick: "Remy22")?.id == remy.id)
     }
 
-    @Test("a display name that changes all the time is told every few seconds")
+    @Test("changes of a display name are shown at most every few seconds")
     func renames() {
         let person = meet("1", "A", at: 0)
         map.entered(person.id)
@@ -230,7 +230,7 @@ struct IdentityMapTests {
         #expect(meet("1", "name 20", at: 21).renamed?.to == "name-20")
     }
 
-    @Test("an absent person keeps the nick for 30 days")
+    @Test("an absent user's nick stays assigned for 30 days")
     func retention() {
         let first = meet("1", "Remy")
         map.entered(first.id)
@@ -242,7 +242,7 @@ struct IdentityMapTests {
         #expect(map[first.id] == nil)
     }
 
-    @Test("who came back and left again keeps the nick for 30 days from then")
+    @Test("the 30 days restart at each absence")
     func retentionRestarts() {
         let day: Int64 = 24 * 3600
         let first = meet("1", "Remy")
@@ -256,7 +256,7 @@ struct IdentityMapTests {
         #expect(map[first.id] == nil)
     }
 
-    @Test("coming and going all day leaves no trail")
+    @Test("frequent absences do not grow the queue")
     func comingAndGoing() {
         let first = meet("0", "Early")
         map.entered(first.id)
@@ -271,7 +271,7 @@ struct IdentityMapTests {
         #expect(map[first.id] == nil && map[person.id] == nil)
     }
 
-    @Test("a person in two rooms is present until they left both")
+    @Test("a user in two rooms is present until both are left")
     func twoRooms() {
         let first = meet("1", "Remy")
         map.entered(first.id)
@@ -325,7 +325,7 @@ struct IdentityMapTests {
         #expect(nick(meet("2", "Remy").id) == "Remy3")
     }
 
-    @Test("ids of IRC users follow from installation, backend and nick without regard to case")
+    @Test("ids of IRC users are derived from installation, backend and folded nick")
     func puppets() {
         let id = map.puppetID(nick: "Alice", backend: "chat")
         #expect(id.rawValue == map.puppetID(nick: "aLICE", backend: "chat").rawValue)
@@ -336,13 +336,13 @@ struct IdentityMapTests {
         #expect(id != other.puppetID(nick: "alice", backend: "chat"))
     }
 
-    @Test("fifty thousand invented ids leave only as many people as are remembered")
+    @Test("absent users are bounded under fifty thousand invented ids")
     func inventedIDs() {
         for number in 0..<50_000 { meet("id-\(number)", "Remy", at: Int64(number / 1000)) }
         #expect(map.count <= IdentityMap.maxAbsent + 1)
     }
 
-    @Test("ten thousand people of one name who are all present get ten thousand nicks")
+    @Test("ten thousand present users of one name get ten thousand nicks")
     func manyOfOneName() {
         var nicks: Set<String> = []
         for number in 0..<10_000 {
@@ -355,7 +355,7 @@ struct IdentityMapTests {
     }
 
     @Test(
-        "names of the outside are safe in a source and a realname",
+        "untrusted names are sanitised in a source and a realname",
         arguments: ["a\r\nb", "a\u{0}b", "a\u{85}b\u{2028}c"])
     func safe(name: String) {
         let person = map[meet("x\r\n", name, backend: "ba ck\r\nend").id]

@@ -10,7 +10,7 @@ struct NickRow: CustomTestStringConvertible, Sendable {
     var testDescription: String { "\(name) → \(nick)" }
 }
 
-@Suite("NickMaker")
+@Suite("NickGenerator")
 struct NickMakerTests {
     static let ascii = NickSettings(utf8: false)
 
@@ -48,17 +48,17 @@ struct NickMakerTests {
 
     @Test("a display name becomes a nick", arguments: rows)
     func makesNick(row: NickRow) {
-        let nick = NickMaker(settings: row.settings).nick(name: row.name, id: "abc")
+        let nick = NickGenerator(settings: row.settings).nick(name: row.name, id: "abc")
         #expect(Array(nick.utf8) == Array(row.nick.utf8), "\(nick)")
     }
 
-    @Test("what is made of any name may stand in a line")
+    @Test("every name yields a legal nick")
     func anyNameIsLegal() {
-        let maker = NickMaker(settings: NickSettings())
+        let generator = NickGenerator(settings: NickSettings())
         var random = SeededNames(seed: 3)
         for _ in 0..<3000 {
             let name = random.name()
-            let nick = maker.nick(name: name, id: name)
+            let nick = generator.nick(name: name, id: name)
             let isClean = nick.unicodeScalars.allSatisfy {
                 $0.value > 0x20 && !" ,*?.!@:".unicodeScalars.contains($0) && !$0.properties.isDefaultIgnorableCodePoint
             }
@@ -71,15 +71,15 @@ struct NickMakerTests {
 
     @Test("a numbered nick still fits")
     func numbers() {
-        let maker = NickMaker(settings: NickSettings())
-        #expect(maker.numbered("bob", 2) == "bob2")
-        #expect(maker.numbered(String(repeating: "é", count: 15), 12) == String(repeating: "é", count: 14) + "12")
-        let underscores = NickMaker(settings: NickSettings(collision: .underscore))
+        let generator = NickGenerator(settings: NickSettings())
+        #expect(generator.numbered("bob", 2) == "bob2")
+        #expect(generator.numbered(String(repeating: "é", count: 15), 12) == String(repeating: "é", count: 14) + "12")
+        let underscores = NickGenerator(settings: NickSettings(collision: .underscore))
         #expect([2, 3, 4].map { underscores.numbered("bob", $0) } == ["bob_", "bob__", "bob_4"])
     }
 }
 
-/// Names out of everything that has ever broken a nick.
+/// Random names from problematic characters.
 private struct SeededNames {
     private var state: UInt64
     init(seed: UInt64) { state = seed }
@@ -108,7 +108,7 @@ private struct SeededNames {
 
 @Suite("Confusables")
 struct ConfusablesTests {
-    /// Letters and digits, and what is taken for them.
+    /// Letters and digits, with confusable characters.
     static let listed: [String: String] = [
         "a": "аαＡ𝐀ⓐª", "b": "вβｂ𝖇", "c": "сϲℂⅽ", "d": "ԁ𝕕ⅅ", "e": "еεℯｅ", "f": "𝒇ϝ", "g": "ɡℊ", "h": "һнηℍ",
         "i": "lI1|іιıＩℑ𝟏ⅰ", "j": "јϳⅉ", "k": "кκK", "l": "1ӏǀ|Iℓⅼ", "m": "мμⅯ𝐦", "n": "ոℕ", "o": "0оοσΟ𝟎ℴ",
@@ -116,13 +116,13 @@ struct ConfusablesTests {
         "y": "уγү", "z": "ζℤ", "2": "２𝟚", "rn": "mM",
     ]
 
-    @Test("the table is Unicode's, as it was read, and says so")
+    @Test("the table has its Unicode version and size")
     func table() {
         #expect(Confusables.version == "17.0.0")
         #expect(Confusables.count == 3729)
     }
 
-    @Test("every listed character is taken for its letter")
+    @Test("every listed character is confusable with its letter")
     func everyScalar() {
         for (letter, scalars) in Self.listed {
             for scalar in scalars.unicodeScalars {
@@ -132,7 +132,7 @@ struct ConfusablesTests {
     }
 
     @Test(
-        "nicks that look alike are one",
+        "confusable nicks have equal skeletons",
         arguments: [
             ("Bob", "bob"), ("b0b", "bob"), ("вов", "bob"), ("a|ice", "a1ice"), ("РЕТЯ", "petя"),
             ("ë", "Ë"), ("AIice", "alice"), ("Ａｌｉｃｅ", "alice"), ("𝐀𝓁𝕚𝖈ⅇ", "alice"), ("ⓐlice", "alice"),
@@ -144,7 +144,7 @@ struct ConfusablesTests {
     }
 
     @Test(
-        "nicks that differ stay different",
+        "other nicks have different skeletons",
         arguments: [
             ("bob", "bop"), ("anna", "аnnа1"), ("zoë", "zoe"), ("日", "曰"), ("øle", "ole"), ("łukasz", "lukasz"),
         ])

@@ -5,7 +5,7 @@ import Testing
 @Suite("Links that are shown")
 struct WebLinkTests {
     @Test(
-        "a link with a secret in it is none, on any host",
+        "a link with a credential is not shown, on any host",
         arguments: [
             ("https://x/f?token=a", false), ("https://x:8443/f?v=1&TOKEN=a", false),
             ("https://cdn/f?token=a", false), ("https://cdn/f?%74oken=a", false),

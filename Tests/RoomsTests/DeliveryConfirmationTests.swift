@@ -13,7 +13,7 @@ struct DeliveryConfirmationTests {
         var isGuess = false
         var events: [Event]
         var answers: DeliveryConfirmation.Answers
-        /// How often it was news.
+        /// Number of unexpected answers.
         var news = 0
         var testDescription: String { name }
     }
@@ -43,7 +43,7 @@ struct DeliveryConfirmationTests {
             answers: .absent, news: 2),
     ]
 
-    @Test("what is found out of a backend's answers", arguments: rows)
+    @Test("the confirmation inferred from answers", arguments: rows)
     func table(_ row: Row) {
         var traits = DialectTraits(
             name: "t", identity: .single, messageIDOrigin: .client, echoesOwnMessages: false,

@@ -29,7 +29,7 @@ struct OutboxTests {
 
     private func ids(_ outbox: Outbox) -> [String] { outbox.entries.compactMap { $0.message.id?.rawValue } }
 
-    @Test("entries are written front to back")
+    @Test("entries are written in order")
     func order() {
         var outbox = Self.outbox("a", "b")
         #expect(outbox.next?.message.id == ChatID("a"))
@@ -68,7 +68,7 @@ struct OutboxTests {
         }
     }
 
-    @Test("where the server makes the ids the oldest written entry of that text is meant")
+    @Test("with server-made ids the oldest written entry of that text is confirmed")
     func confirmByText() {
         var outbox = Outbox()
         for id in ["a", "b"] {
@@ -85,7 +85,7 @@ struct OutboxTests {
         #expect(outbox.nextToWrite == 0)
     }
 
-    @Test("too old is failed, remembered for a late arrival, and its label is spent")
+    @Test("an expired entry fails, is retained for a late confirmation, and its label is spent")
     func expire() {
         var outbox = Outbox()
         outbox.append(Self.entry("a", at: 0))
@@ -103,7 +103,7 @@ struct OutboxTests {
         #expect(outbox.takeLate(id: ChatID("a"), sender: ChatID("S")) == nil)
     }
 
-    @Test("only so many failures are remembered")
+    @Test("the number of retained failures is bounded")
     func failedMemory() {
         var outbox = Outbox()
         for number in 0...Outbox.failedMemory { outbox.append(Self.entry("\(number)")) }
@@ -145,11 +145,11 @@ struct OutboxTests {
         #expect(next() == Self.at(900))
     }
 
-    @Test("where the server makes the ids, what a lost link leaves goes again when two histories apart lack it")
-    func unsettled() {
+    @Test("with server-made ids, unknown entries are sent again when two spaced histories lack them")
+    func unknownAfterDisconnect() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
         outbox.linkLost(mayRepeat: false, now: Self.at(1))
-        #expect(outbox.entries.map(\.state) == [.unsettled, .unsettled, .queued])
+        #expect(outbox.entries.map(\.state) == [.unknownAfterDisconnect, .unknownAfterDisconnect, .queued])
         #expect(outbox.next?.message.id == ChatID("c"))
         outbox.markNextWritten(at: Self.at(2), frameCount: 1)
         #expect(outbox.takeDoubtful(now: Self.at(5)) == false)
@@ -163,11 +163,11 @@ struct OutboxTests {
         #expect(look(3) == [])
         #expect(outbox.nextLook(patience: .seconds(10)) == Self.at(13))
         #expect(look(12) == [])
-        #expect(outbox.entries.map(\.state).first == .unsettled)
+        #expect(outbox.entries.map(\.state).first == .unknownAfterDisconnect)
         #expect(look(13) == [])
         #expect(ids(outbox) == ["c", "b"])
         #expect(outbox.next?.message.id == ChatID("b"))
-        // The second sending is lost too.
+        // The retransmission is lost too.
         outbox.markNextWritten(at: Self.at(14), frameCount: 2)
         outbox.linkLost(mayRepeat: false, now: Self.at(15))
         #expect(look(16) == [])
@@ -178,7 +178,7 @@ struct OutboxTests {
         #expect(outbox.takeLate(ref: ChatID("b"))?.message.id == ChatID("b"))
     }
 
-    @Test("what a history does not reach is given up")
+    @Test("an entry beyond a history's reach is given up")
     func unreachable() {
         var outbox = Self.outbox("a", "b", written: 2)
         outbox.linkLost(mayRepeat: false, now: Self.at(1))
@@ -189,7 +189,7 @@ struct OutboxTests {
         #expect(ids(outbox) == ["b"])
     }
 
-    @Test("a lost link makes what only pongs confirmed unsettled, in front of what was not confirmed")
+    @Test("a lost link makes messages confirmed by pongs alone unknown, in front of unconfirmed ones")
     func reopened() {
         for mayRepeat in [false, true] {
             var outbox = Self.outbox("a", "b", "c", written: 3)
@@ -198,9 +198,9 @@ struct OutboxTests {
             if let shown { outbox.delivered.append(shown, until: Self.at(70)) }
             outbox.linkLost(mayRepeat: mayRepeat, now: Self.at(2))
             #expect(outbox.delivered.isEmpty)
-            #expect(outbox.unsettled.first?.message.id == ChatID("a"))
-            #expect(outbox.unsettled.first?.isShown == true)
-            #expect(outbox.unsettled.count == (mayRepeat ? 1 : 3))
+            #expect(outbox.unknown.first?.message.id == ChatID("a"))
+            #expect(outbox.unknown.first?.isShown == true)
+            #expect(outbox.unknown.count == (mayRepeat ? 1 : 3))
         }
     }
 
@@ -223,7 +223,7 @@ struct OutboxTests {
         #expect(ids(outbox) == ["a"])
     }
 
-    @Test("a refusal takes out what it names, or the only one in flight, and remembers it")
+    @Test("a refusal removes the entry that it names, or the only one in flight, and retains it")
     func refusals() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
         #expect(outbox.refuse(id: ChatID("x")) == nil)
@@ -239,7 +239,7 @@ struct OutboxTests {
         #expect(outbox.takeLate(ref: ChatID("a")) == nil)
     }
 
-    @Test("a put-off without a name means all in flight where sending twice is harmless, else what was written last")
+    @Test("an unnamed deferral concerns all in flight where retransmission is idempotent, else the last written")
     func putOffUnnamed() {
         var outbox = Self.outbox("a", "b", "c", written: 2)
         func putOff(_ mayRepeat: Bool) -> Bool { outbox.putOffUnnamed(mayRepeat: mayRepeat) }
@@ -252,7 +252,7 @@ struct OutboxTests {
         #expect(putOff(false) == false)
     }
 
-    @Test("an entry that cannot be sent is taken out where the writing stands")
+    @Test("an entry that cannot be sent is removed at the write position")
     func removeNext() {
         var outbox = Self.outbox("a", "b", "c", written: 1)
         #expect(outbox.removeNext()?.message.id == ChatID("b"))
@@ -262,42 +262,42 @@ struct OutboxTests {
     }
 }
 
-@Suite("DuplicateRing")
-struct DuplicateRingTests {
-    private func key(_ number: Int, _ sender: String? = nil) -> DuplicateRing.Key {
-        DuplicateRing.Key(id: ChatID("m\(number)"), sender: sender.map { ChatID($0) })
+@Suite("SeenMessageIDs")
+struct SeenMessageIDsTests {
+    private func key(_ number: Int, _ sender: String? = nil) -> SeenMessageIDs.Key {
+        SeenMessageIDs.Key(id: ChatID("m\(number)"), sender: sender.map { ChatID($0) })
     }
 
     @Test("an id is new once, for each sender")
     func insertion() {
-        let ring = DuplicateRing()
+        let ring = SeenMessageIDs()
         #expect(ring.insert(key(1, "a")) == true)
         #expect(ring.insert(key(1, "a")) == false)
         #expect(ring.insert(key(1, "b")) == true)
         #expect(ring.insert(key(1)) == true)
     }
 
-    @Test("the last 2000 ids are known, older ones forgotten")
+    @Test("the last 2000 ids are known, older ones dropped")
     func capacity() {
-        let ring = DuplicateRing()
-        let total = DuplicateRing.capacity * 2 + 7
+        let ring = SeenMessageIDs()
+        let total = SeenMessageIDs.capacity * 2 + 7
         for number in 0..<total { #expect(ring.insert(key(number)) == true) }
         for number in 0..<total { #expect(ring.contains(key(number)) == (number >= total - 2000), "\(number)") }
     }
 
     @Test("the same UUID in either case is one id")
     func cases() {
-        let ring = DuplicateRing()
+        let ring = SeenMessageIDs()
         let id = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
-        #expect(ring.insert(DuplicateRing.Key(id: ChatID(id), sender: nil)) == true)
-        #expect(ring.insert(DuplicateRing.Key(id: ChatID(id.uppercased()), sender: nil)) == false)
+        #expect(ring.insert(SeenMessageIDs.Key(id: ChatID(id), sender: nil)) == true)
+        #expect(ring.insert(SeenMessageIDs.Key(id: ChatID(id.uppercased()), sender: nil)) == false)
     }
 }
 
-@Suite("RecentMessages")
-struct RecentMessagesTests {
-    private func filled(_ count: Int) -> RecentMessages {
-        let recent = RecentMessages()
+@Suite("RecentLog")
+struct RecentLogTests {
+    private func filled(_ count: Int) -> RecentLog {
+        let recent = RecentLog()
         for number in 0..<count {
             recent.append(
                 msgid: "m\(number)", upstreamID: ChatID("u\(number)"), puppet: nil, nick: "n", text: "",
@@ -311,12 +311,12 @@ struct RecentMessagesTests {
         let recent = filled(count)
         #expect(recent.newest?.msgid == "m\(count - 1)")
         #expect(recent.entry(msgid: "m\(count - 1)")?.upstreamID == ChatID("u\(count - 1)"))
-        let oldest = max(0, count - RecentMessages.capacity)
+        let oldest = max(0, count - RecentLog.capacity)
         #expect(recent.entry(upstreamID: ChatID("u\(oldest)")) != nil)
         if oldest > 0 { #expect(recent.entry(upstreamID: ChatID("u\(oldest - 1)")) == nil) }
     }
 
-    @Test("a marker passes what lies between its old place and its new one, oldest first")
+    @Test("a marker passes the messages between its old and its new position, oldest first")
     func passed() {
         let recent = filled(2500)
         let upTo = ChatTimestamp(milliseconds: 2403)
@@ -324,16 +324,16 @@ struct RecentMessagesTests {
         let further = ["m2401", "m2402", "m2403"]
         #expect(recent.passed(from: marker, joinedAfter: 0, upTo: upTo).map(\.msgid) == further)
         #expect(recent.passed(from: nil, joinedAfter: 2400, upTo: upTo).map(\.msgid) == further)
-        // Came later, bears the same time; came earlier, bears a later time.
+        // A later message with the same time; an earlier one with a later time.
         let early = ReadMarker(at: ChatTimestamp(milliseconds: 2403), sequence: 2401)
         #expect(recent.passed(from: early, joinedAfter: 0, upTo: upTo).map(\.msgid) == ["m2402", "m2403"])
         let late = ReadMarker(at: ChatTimestamp(milliseconds: 2401), sequence: 2403)
         #expect(recent.passed(from: late, joinedAfter: 0, upTo: upTo).map(\.msgid) == ["m2402", "m2403"])
     }
 
-    @Test("an id that is used again means its last message, also when the first is pushed out")
+    @Test("a reused id refers to its last message, also when the first is dropped")
     func reusedID() {
-        let recent = RecentMessages()
+        let recent = RecentLog()
         func add(_ msgid: String, _ id: String) {
             recent.append(
                 msgid: msgid, upstreamID: ChatID(id), puppet: nil, nick: "n", text: "",
@@ -341,14 +341,14 @@ struct RecentMessagesTests {
         }
         add("first", "x")
         add("second", "x")
-        for number in 0..<(RecentMessages.capacity - 1) { add("f\(number)", "f\(number)") }
+        for number in 0..<(RecentLog.capacity - 1) { add("f\(number)", "f\(number)") }
         #expect(recent.entry(msgid: "first") == nil)
         #expect(recent.entry(upstreamID: ChatID("x"))?.msgid == "second")
     }
 }
 
-@Suite("TextDuplicates")
-struct TextDuplicatesTests {
+@Suite("SeenTexts")
+struct SeenTextsTests {
     private func message(_ text: String = "ok", at seconds: Int64? = nil, from name: String = "ann") -> ChatMessage {
         ChatMessage(
             sender: ChatPerson(name: name), text: text, at: seconds.map { ChatTimestamp(milliseconds: $0 * 1000) })
@@ -356,46 +356,46 @@ struct TextDuplicatesTests {
 
     @Test("two live messages of one link are two")
     func live() {
-        let duplicates = TextDuplicates()
+        let texts = SeenTexts()
         for _ in 0..<3 {
-            #expect(duplicates.isKnownLive(message(at: 1), connection: 1, isSettling: true) == false)
+            #expect(texts.isKnownLive(message(at: 1), connection: 1, isSettling: true) == false)
         }
     }
 
-    @Test("a history names each of them once")
+    @Test("a history matches each of them once")
     func history() {
-        let duplicates = TextDuplicates()
-        for _ in 0..<2 { _ = duplicates.isKnownLive(message(), connection: 1, isSettling: false) }
+        let texts = SeenTexts()
+        for _ in 0..<2 { _ = texts.isKnownLive(message(), connection: 1, isSettling: false) }
         for _ in 0..<2 {
-            duplicates.historyBegan()
-            for _ in 0..<2 { #expect(duplicates.isKnownFromHistory(message()) == true) }
+            texts.historyBegan()
+            for _ in 0..<2 { #expect(texts.isKnownFromHistory(message()) == true) }
         }
-        duplicates.historyBegan()
-        for known in [true, true, false] { #expect(duplicates.isKnownFromHistory(message()) == known) }
-        #expect(duplicates.isKnownFromHistory(message(from: "eve")) == false)
+        texts.historyBegan()
+        for known in [true, true, false] { #expect(texts.isKnownFromHistory(message()) == known) }
+        #expect(texts.isKnownFromHistory(message(from: "eve")) == false)
     }
 
-    @Test("over another link the same words are a repetition only at once, or with the same time")
+    @Test("over another link the same text is a duplicate only at once, or with the same time")
     func links() {
-        let duplicates = TextDuplicates()
-        _ = duplicates.isKnownLive(message(), connection: 1, isSettling: false)
-        #expect(duplicates.isKnownLive(message(), connection: 2, isSettling: false) == false)
-        #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == true)
-        #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == true)
-        #expect(duplicates.isKnownLive(message(), connection: 3, isSettling: true) == false)
-        _ = duplicates.isKnownLive(message("x", at: 1), connection: 1, isSettling: false)
-        #expect(duplicates.isKnownLive(message("x", at: 1), connection: 2, isSettling: false) == true)
-        #expect(duplicates.isKnownLive(message("x", at: 2), connection: 2, isSettling: true) == false)
+        let texts = SeenTexts()
+        _ = texts.isKnownLive(message(), connection: 1, isSettling: false)
+        #expect(texts.isKnownLive(message(), connection: 2, isSettling: false) == false)
+        #expect(texts.isKnownLive(message(), connection: 3, isSettling: true) == true)
+        #expect(texts.isKnownLive(message(), connection: 3, isSettling: true) == true)
+        #expect(texts.isKnownLive(message(), connection: 3, isSettling: true) == false)
+        _ = texts.isKnownLive(message("x", at: 1), connection: 1, isSettling: false)
+        #expect(texts.isKnownLive(message("x", at: 1), connection: 2, isSettling: false) == true)
+        #expect(texts.isKnownLive(message("x", at: 2), connection: 2, isSettling: true) == false)
     }
 
-    @Test("only so many are remembered")
+    @Test("the number of texts is bounded")
     func capacity() {
-        let duplicates = TextDuplicates()
-        for number in 0...3 * TextDuplicates.capacity {
-            _ = duplicates.isKnownLive(message("\(number)"), connection: 1, isSettling: false)
+        let texts = SeenTexts()
+        for number in 0...3 * SeenTexts.capacity {
+            _ = texts.isKnownLive(message("\(number)"), connection: 1, isSettling: false)
         }
-        duplicates.historyBegan()
-        #expect(duplicates.isKnownFromHistory(message("0")) == false)
-        #expect(duplicates.isKnownFromHistory(message("\(3 * TextDuplicates.capacity)")) == true)
+        texts.historyBegan()
+        #expect(texts.isKnownFromHistory(message("0")) == false)
+        #expect(texts.isKnownFromHistory(message("\(3 * SeenTexts.capacity)")) == true)
     }
 }

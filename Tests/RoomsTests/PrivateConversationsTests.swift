@@ -9,7 +9,7 @@ struct PrivateConversationsTests {
 
     private func at(_ milliseconds: Int) -> ChatTimestamp { ChatTimestamp(milliseconds: Int64(milliseconds)) }
 
-    /// Says something between two accounts.
+    /// Adds a message between two accounts.
     private func say(
         _ conversations: inout PrivateConversations, _ a: String, _ b: String, at time: Int, text: String? = nil
     ) {
@@ -21,7 +21,7 @@ struct PrivateConversationsTests {
             StoredMessage(sequence: place, msgid: "m\(time)", at: at(time), nick: a, source: a, text: text), to: pair)
     }
 
-    @Test("of an account's conversations the one that is quiet for longest goes when there are too many, for it alone")
+    @Test("beyond the limit the conversation quiet for longest is hidden, from that account alone")
     func boundedOfAccount() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCountOfAccount
@@ -35,17 +35,17 @@ struct PrivateConversationsTests {
         #expect(!conversations.isShown(Pair("ann", "p1"), to: "ann"))
         #expect(conversations.isShown(Pair("ann", "p0"), to: "ann"))
         #expect(conversations.isShown(Pair("ANN", "one-more"), to: "ann"))
-        // It is all there again when one of them says something, in the place of what was worth less.
+        // A new message shows all of it again, in place of a less valuable one.
         say(&conversations, "p1", "ann", at: count + 2)
         #expect(conversations.isShown(Pair("ann", "p1"), to: "ann"))
         #expect(!conversations.isShown(Pair("ann", "one-more"), to: "ann"))
         #expect(conversations.takePlace(in: Pair("ann", "p1"), by: "ann", at: nil) == 2)
-        // When the other cares for it no longer either, it is gone.
+        // Once hidden from the other too, it is gone.
         for index in 0..<count { say(&conversations, "one-more", "q\(index)", at: 2 * count + index) }
-        #expect(conversations.takeChanges() == [.forgetConversation(.conversation("ann", "one-more"))])
+        #expect(conversations.takeChanges() == [.removeConversation(.conversation("ann", "one-more"))])
     }
 
-    @Test("nobody removes what another has of them by talking to many others, visitors or accounts")
+    @Test("talking to many others, visitors or accounts, removes no conversation from a partner")
     func notRemoved() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCountOfAccount
@@ -57,7 +57,7 @@ struct PrivateConversationsTests {
         #expect(conversations.isShown(Pair("ann", "mallory"), to: "ann"))
         #expect(!conversations.isShown(Pair("ann", "mallory"), to: "mallory"))
         #expect(conversations.newest(of: "mallory").count == count)
-        // Nor does a visitor's nick, which is nobody's in particular.
+        // Nor does a visitor's nick, which has no owner.
         say(&conversations, PrivateConversations.visitor("guest"), "ann", at: 5000)
         for index in 0..<(2 * count) {
             say(&conversations, PrivateConversations.visitor("guest"), "q\(index)", at: index)
@@ -65,7 +65,7 @@ struct PrivateConversationsTests {
         #expect(conversations.isShown(Pair(PrivateConversations.visitor("guest"), "ann"), to: "ann"))
     }
 
-    @Test("in memory, who says most loses their own, whatever others are shown of it")
+    @Test("in memory, the account with the most loses its own, though others are shown it")
     func floodsThemselves() {
         var conversations = PrivateConversations()
         let text = String(repeating: "x", count: 200_000)
@@ -79,7 +79,7 @@ struct PrivateConversationsTests {
         #expect(conversations.contains(Pair("mallory", PrivateConversations.visitor("p299"))))
     }
 
-    @Test("a conversation that begins anew takes no place that an earlier one gave")
+    @Test("a conversation that begins anew reuses no sequence number")
     func places() {
         var conversations = PrivateConversations()
         for index in 0..<3 { say(&conversations, "ann", "bob", at: index) }
@@ -88,7 +88,7 @@ struct PrivateConversationsTests {
         #expect(conversations.takePlace(in: Pair("ann", "bob"), by: "ann", at: at(3)) == 3)
     }
 
-    @Test("nobody's conversations are driven out by those who only talk to them, in the next process either")
+    @Test("incoming messages alone evict no conversation, in the next process either")
     func notDrivenOut() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCountOfAccount
@@ -111,7 +111,7 @@ struct PrivateConversationsTests {
         #expect(!next.isShown(Pair("ann", "troll"), to: "ann") && next.newest(of: "ann").count == count)
     }
 
-    @Test("visitors go first: who was only written to by an account has that still")
+    @Test("visitors are evicted first: messages from accounts stay")
     func visitorsFirst() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCountOfAccount
@@ -122,18 +122,18 @@ struct PrivateConversationsTests {
         #expect(conversations.contains(Pair("ann", "bob")) && conversations.count == count)
     }
 
-    @Test("all together they are bounded: of who has most one goes")
+    @Test("the total is bounded: one of the account with the most is removed")
     func boundedInAll() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCount
         for index in 0..<(count - 3) { say(&conversations, "a\(index)", "b\(index)", at: index) }
         for index in 0..<3 { say(&conversations, "many", "c\(index)", at: count + index) }
         say(&conversations, "ann", "bob", at: count + 9)
-        #expect(conversations.takeChanges() == [.forgetConversation(.conversation("c0", "many"))])
+        #expect(conversations.takeChanges() == [.removeConversation(.conversation("c0", "many"))])
         #expect(conversations.count == count)
     }
 
-    @Test("those that a file has are bounded too, and the newest stay")
+    @Test("restored ones are bounded too, and the newest stay")
     func boundedInFile() {
         var conversations = PrivateConversations()
         let count = PrivateConversations.maxCountOfAccount + 300
@@ -145,17 +145,17 @@ struct PrivateConversationsTests {
         #expect(conversations.count == PrivateConversations.maxCountOfAccount)
         let changes = conversations.takeChanges()
         #expect(changes.count == count + 2 - PrivateConversations.maxCountOfAccount)
-        #expect(changes.contains(.forgetConversation(.conversation("x", "y"))))
+        #expect(changes.contains(.removeConversation(.conversation("x", "y"))))
         #expect(conversations.contains(Pair(visitor(0), "b")) && !conversations.contains(Pair(visitor(count), "b")))
         #expect(conversations.takePlace(in: Pair(visitor(0), "b"), by: "b", at: nil) == 3)
     }
 
-    @Test("in memory, messages are bounded by their bytes: what is quiet goes, what is spoken in stays")
+    @Test("in memory, messages are bounded by bytes: quiet conversations go, active ones stay")
     func boundedInMemory() {
         var conversations = PrivateConversations()
         let text = String(repeating: "x", count: 200_000)
         for index in 0..<150 {
-            // One that is spoken in again and again.
+            // An active one.
             say(&conversations, "ann", index % 10 == 9 ? "p0" : "p\(index)", at: index, text: text)
         }
         let left = (0..<150).filter { conversations.contains(Pair("ann", "p\($0)")) }
@@ -185,9 +185,9 @@ struct PrivateConversationsTests {
         #expect(conversations.holder(of: "n4") == "bob" && conversations.lastNick(of: "ann") == "N3")
         #expect(
             conversations.takeChanges() == [
-                .forgetNick(folded: "n4"), .nick(StoredNick(folded: "n4", nick: "n4", account: "Bob")),
+                .removeNick(folded: "n4"), .nick(StoredNick(folded: "n4", nick: "n4", account: "Bob")),
             ])
-        // Somebody of whom there is nothing to show had it since.
+        // A user without conversations had it since.
         conversations.note("N3", folded: "n3", of: "cleo")
         #expect(conversations.holder(of: "n3") == nil && conversations.lastNick(of: "ann") == "N2")
         _ = conversations.takeChanges()
@@ -198,12 +198,12 @@ struct PrivateConversationsTests {
             Set(conversations.takeChanges().map { "\($0)" })
                 == Set(
                     [
-                        StoreOperation.forgetConversation(.conversation("ann", "bob")), .forgetNick(folded: "n1"),
-                        .forgetNick(folded: "n2"), .forgetNick(folded: "n4"),
+                        StoreOperation.removeConversation(.conversation("ann", "bob")), .removeNick(folded: "n1"),
+                        .removeNick(folded: "n2"), .removeNick(folded: "n4"),
                     ].map { "\($0)" }))
     }
 
-    @Test("what an earlier process kept is taken up, with names as they are written today")
+    @Test("records of an earlier process are restored, with present spellings")
     func restored() {
         var conversations = PrivateConversations()
         conversations.restore(
@@ -212,7 +212,7 @@ struct PrivateConversationsTests {
                 StoredNick(folded: "annie", nick: "Annie", account: "ANN"),
                 StoredNick(folded: "x", nick: "X", account: "gone"),
             ], spell: { $0.lowercased() == "ann" ? "Ann" : $0 })
-        #expect(conversations.takeChanges() == [.forgetNick(folded: "x")])
+        #expect(conversations.takeChanges() == [.removeNick(folded: "x")])
         #expect(conversations.name(of: "ann") == "Ann" && conversations.name(of: "bob") == "bob")
         #expect(conversations.holder(of: "annie") == "ann" && conversations.lastNick(of: "ann") == "Annie")
         #expect(conversations.newest(of: "BOB").map(\.partner) == ["ann"])

@@ -10,7 +10,7 @@ import WireBytes
 @testable import BridgeTestSupport
 @testable import Rooms
 
-/// A front end that shows a room as plain sentences: no bridge, no session and no IRC stand behind it.
+/// A front end that records a room as plain sentences, without bridge, session or IRC.
 private final class Recorder: RoomFrontEnd {
     private var sentences: [String] = []
 
@@ -65,7 +65,7 @@ private final class Recorder: RoomFrontEnd {
     func roomOpened(_ room: RoomID) {}
 }
 
-/// A room, its front end and its backend, with nothing else around them.
+/// A room with its front end and its backend, in isolation.
 private final class RoomStage {
     let context: RoomsContext
     let front = Recorder()
@@ -88,7 +88,7 @@ private final class RoomStage {
         settle()
     }
 
-    /// Somebody enters, through whatever.
+    /// Adds a user.
     func enter(_ nick: String, _ client: UInt64) {
         let id = ClientID(rawValue: client)
         let person = context.identities.addLocal(
@@ -118,7 +118,7 @@ private final class RoomStage {
         }
     }
 
-    /// Tells the room's link what happened.
+    /// Drives the room's link, and passes its events to the room.
     private func drive(_ verb: (UpstreamSession, DialectContext, inout Turn) -> [LinkEvent]) {
         room.handle(context.drive(room.link) { verb(room.link, room.lane.dialectContext, &$0) }, context)
     }

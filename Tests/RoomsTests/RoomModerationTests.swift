@@ -6,12 +6,12 @@ import Testing
 
 @testable import Rooms
 
-@Suite("What IRC users may do in a room")
+@Suite("RoomModeration")
 struct RoomModerationTests {
     private let ann = PersonID(rawValue: 1)
     private let bob = PersonID(rawValue: 2)
 
-    /// As a front end with wildcards makes them.
+    /// A mask of a front end with wildcards.
     private static func mask(_ text: String) -> PersonMask {
         let mask = IRCMask(text)
         return PersonMask(text: mask.text, key: mask.key) { mask.matches($0) }
@@ -31,7 +31,7 @@ struct RoomModerationTests {
         #expect(room.prefixes(of: ann) == "" && !room.setOperator(ann, false))
     }
 
-    @Test("the last one takes along what is not an administrator's")
+    @Test("modes end with the last user, except an administrator's")
     func emptied() {
         let room = RoomModeration()
         #expect(room.modeString == "+nt")
@@ -54,7 +54,7 @@ struct RoomModerationTests {
         #expect(room.invited.count == RoomModeration.maxInvitations && room.isInvited(PersonID(rawValue: 499)))
     }
 
-    @Test("a ban of the account holds whatever the nick")
+    @Test("a ban of the account holds under any nick")
     func accounts() {
         let room = RoomModeration()
         _ = room.ban(ban("gusteau!*@*"))

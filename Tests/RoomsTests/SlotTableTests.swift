@@ -5,7 +5,7 @@ import Testing
 
 @Suite("SlotTable")
 struct SlotTableTests {
-    @Test("finds what a dictionary finds, also where all hashes are alike", arguments: [UInt32.max, 3, 0])
+    @Test("agrees with a dictionary, also with equal hashes", arguments: [UInt32.max, 3, 0])
     func likeADictionary(mask: UInt32) {
         var random = SeededGenerator(seed: UInt64(mask) + 7)
         var table = SlotTable()
@@ -17,7 +17,7 @@ struct SlotTableTests {
                 ring[slot] = nil
             }
             if random.next() % 4 > 0 {
-                // Each key once.
+                // Unique keys.
                 let key = step
                 ring[slot] = key
                 table.insert(slot, SlotTable.hash(key) & mask)
@@ -28,7 +28,7 @@ struct SlotTableTests {
         }
     }
 
-    @Test("what is not there is not taken out")
+    @Test("removing an absent slot has no effect")
     func absent() {
         var table = SlotTable()
         table.remove(1, 1)

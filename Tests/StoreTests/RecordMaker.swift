@@ -1,7 +1,7 @@
 import BridgeTestSupport
 import ChatModel
 
-/// Records with every field set or not, and with texts that are hard to keep.
+/// Records with every field set or not, and with texts that are hard to store.
 struct RecordMaker {
     var random: SeededGenerator
 

@@ -94,7 +94,7 @@ struct StoreChangeTests {
                 room.messages[index].takeBack()
             }
         } changes: {
-            let others = (0..<Int64(StoreWithdrawn.capacity)).map { StoredMessage.plain(100 + $0) }
+            let others = (0..<Int64(RedactedContent.capacity)).map { StoredMessage.plain(100 + $0) }
             return [.message(.lobby, .plain(1)), .takeBack(.lobby, msgid: "m1")]
                 + others.flatMap { other -> [StoreOperation] in
                     [
@@ -110,7 +110,7 @@ struct StoreChangeTests {
                 .takeBack(.attic, msgid: "m1"),
                 .learn(.attic, msgid: "m1", upstreamID: ChatID("u")), .leaveOutbox(ChatID("y")),
                 .outboxState(ChatID("y"), .told, confirmedPieces: 3, reason: "?"),
-                .forgetIdentity(backend: "b", person("nobody")),
+                .removeIdentity(backend: "b", person("nobody")),
                 .dropCursor(account: "a", client: "c", .lobby), .dropCursor(account: "a", client: "c", .attic),
             ]
         },
@@ -261,7 +261,7 @@ struct StoreChangeTests {
             .identity(identity(ChatPerson(name: "gone"), "four")),
             .identity(identity(ChatPerson(name: "gone"), "five", "c")),
             .identity(identity(ChatPerson(), "six")),
-            .forgetIdentity(backend: "b", ChatPerson(name: "gone")),
+            .removeIdentity(backend: "b", ChatPerson(name: "gone")),
         ])
         stage.store.close(within: .seconds(10))
         let state = try stored(stage.folder)
@@ -278,7 +278,7 @@ struct StoreChangeTests {
         let stage = try StoreStage()
         await stage.submitAndSettle([
             .account(account("late", "a", 3)), .account(account("early", "b", 1)), .account(account("gone", "c", 2)),
-            .account(account("late", "d", 4)), .forgetAccount(name: "gone"), .forgetAccount(name: "never"),
+            .account(account("late", "d", 4)), .removeAccount(name: "gone"), .removeAccount(name: "never"),
         ])
         stage.store.close(within: .seconds(10))
         #expect(try stored(stage.folder).accounts == [account("early", "b", 1), account("late", "d", 4)])

@@ -8,7 +8,7 @@ import Testing
 struct StoreFailureTests {
     private let long = String(repeating: "x", count: 50_000)
 
-    /// Stops the file from growing, and fills what is left of it.
+    /// Stops the file from growing, and fills the rest of it.
     private func fill(_ stage: StoreStage) async {
         await stage.sql("PRAGMA max_page_count = 1")
     }
@@ -29,7 +29,7 @@ struct StoreFailureTests {
         #expect(stage.reasons.last == "the disk is full")
         #expect(stage.through == 2)
 
-        // Acceptances are dropped out of orders of which the rest waits.
+        // Acceptances are dropped out of writes of which the rest is pending.
         stage.submit([.message(.lobby, .plain(1, text: long))])
         stage.submit([.accept(.plain("b")), .message(.lobby, .plain(2))])
         stage.submit([.accept(.plain("c"))])
@@ -57,7 +57,7 @@ struct StoreFailureTests {
         await fill(stage)
         stage.submit([.accept(.plain("a", text: long))])
         await stage.refusal(of: 1)
-        // Attempts go by without anything being told.
+        // Attempts go by without a report.
         for _ in 0..<3 { await stage.onWriter { _ in } }
         #expect(stage.conditions == [.failing("the disk is full")])
         await makeRoom(stage)
@@ -94,7 +94,7 @@ struct StoreFailureTests {
         await fill(stage)
         stage.submit([.message(.lobby, .plain(0, text: long))])
         await stage.condition(.failing("the disk is full"))
-        // More than the inbox could hold: what is refused takes up nothing.
+        // More than the inbox could hold: refused writes take up nothing.
         for index in 0..<2000 {
             let ticket = try #require(stage.submit([.accept(.plain("\(index)"))]))
             if index % 100 == 99 { await stage.refusal(of: ticket) }
@@ -129,7 +129,7 @@ struct StoreFailureTests {
             stage.store.close(within: .seconds(30))
         }
         let stage = try StoreStage(folder)
-        // Everything but the first page: what is read next is garbage.
+        // Everything but the first page: the next read is garbage.
         let size = try #require(try FileManager.default.attributesOfItem(atPath: folder.file("a.db"))[.size] as? Int)
         let file = try #require(FileHandle(forWritingAtPath: folder.file("a.db")))
         try file.seek(toOffset: 4096)

@@ -64,7 +64,7 @@ struct StoreOpeningTests {
     func inherited() throws {
         let folder = try StoreFolder()
         let (store, _) = try open(folder)
-        // What a child has between fork and exec.
+        // The descriptors of a child between fork and exec.
         let lock = folder.file("a.db.lock")
         let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init)
         let mine = descriptors.filter {
@@ -111,20 +111,20 @@ struct StoreOpeningTests {
         let shared = try obstructShared(folder)
         let stage = try StoreStage(folder)
         let reason = "the database cannot be opened: Too many levels of symbolic links"
-        #expect(stage.opening == StoreOpening(aloneBecause: reason))
+        #expect(stage.opening == StoreOpening(exclusiveReason: reason))
         await stage.submitAndSettle([.message(.lobby, .plain(1))])
         await stage.submitAndSettle([.accept(.plain("a"))])
         #expect(stage.refused == [])
         #expect(try await stage.messages(.lobby) == [.plain(0), .plain(1)])
         // No other looks into it, and none begins anew beside it.
         let other = try SQLiteConnection(
-            path: folder.file("a.db"), isReadOnly: true, isAlone: false, busyMilliseconds: 0)
+            path: folder.file("a.db"), isReadOnly: true, isExclusive: false, busyMilliseconds: 0)
         #expect(throws: SQLiteError.self) { try other.integer("SELECT count(*) FROM message") }
         other.close()
         try folder.crashCopy(of: "a.db", as: "b.db")
         stage.store.close(within: .seconds(30))
 
-        // Also what such a process leaves that was killed.
+        // Also the file that such a process leaves when it is killed.
         try FileManager.default.removeItem(atPath: shared)
         for name in ["a.db", "b.db"] {
             let next = try StoreStage(folder, name: name)
@@ -220,7 +220,7 @@ struct StoreOpeningTests {
                     ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)],
                     accounts: earlier, nicks: nicks, choices: choices, memberships: memberships))
 
-        // What they had no place for can be kept now.
+        // Messages that did not fit can be stored now.
         let stage = try StoreStage(folder)
         let receipt = StoredReceipt(
             author: ChatID("a"), reader: ChatPerson(name: "r"), deliveredSequence: 4, readSequence: -1)
@@ -252,7 +252,7 @@ struct StoreOpeningTests {
         let folder = try StoreFolder()
         for _ in 0..<2 { #expect(try stored(folder) == StoredState()) }
         let connection = try SQLiteConnection(
-            path: folder.file("a.db"), isReadOnly: true, isAlone: false, busyMilliseconds: 0)
+            path: folder.file("a.db"), isReadOnly: true, isExclusive: false, busyMilliseconds: 0)
         #expect(try connection.integer("PRAGMA user_version") == Int64(StoreSchema.version))
         #expect(try connection.integer("PRAGMA application_id") == StoreSchema.applicationID)
         connection.close()

@@ -24,7 +24,7 @@ struct StorePageTests {
         return Array((search.isForwards ? steps : steps.reversed()).joined())
     }
 
-    /// What of all messages matches, as the sentences at ``StoredSearch`` say it.
+    /// The messages that match, by the definition at ``StoredSearch``.
     private func matching(_ search: StoredSearch, _ rows: [StoredMessage]) -> [Int64] {
         func folded(_ text: String) -> [UInt8] { text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 } }
         let part = folded(search.text ?? "")
@@ -41,7 +41,7 @@ struct StorePageTests {
         return Array(search.isForwards ? found.prefix(search.limit) : found.suffix(search.limit))
     }
 
-    /// Somebody says it: upstream with an id or a name or neither, or here with an account or a nick.
+    /// A random sender: upstream with an id or a name or neither, or local with an account or a nick.
     private func speak(_ row: inout StoredMessage, _ random: inout SeededGenerator) {
         let number = Int.random(in: 0..<2, using: &random)
         row.sender = ChatPerson()
@@ -305,7 +305,7 @@ struct StorePageTests {
         try #require(isAbout)
         #expect(try await places(stage, .lobby, query).sequences == [0, 1, 3, 4, 6])
         #expect(try await places(stage, .attic, query).sequences == [0, 1, 2, 3, 4, 5, 6])
-        // What was made of a message is for everybody, and found by its words, as long as the message is there.
+        // Events about a message are visible to every reader, and found by its text, as long as the message is there.
         let words = StoredPageQuery(.newest(after: nil, before: nil), limit: 9)
         #expect(try await places(stage, .lobby, words).sequences == [1, 6])
         #expect(try await places(stage, .attic, words).sequences == [0, 1, 5, 6])

@@ -66,7 +66,7 @@ struct StorePrivateTests {
         await stage.submitAndSettle([.message(Self.ours, .plain(0)), .message(Self.theirs, .plain(0))])
         // The number of the one may be given to the other within the same transaction.
         await stage.submitAndSettle([
-            .message(Self.theirs, .plain(1)), .forgetConversation(Self.theirs), .forgetConversation(Self.theirs),
+            .message(Self.theirs, .plain(1)), .removeConversation(Self.theirs), .removeConversation(Self.theirs),
             .message(.attic, .plain(7)),
         ])
         #expect(try await stage.messages(Self.theirs) == [])
@@ -99,7 +99,7 @@ struct StorePrivateTests {
         reaction.takeBack()
         #expect(try await stage.messages(Self.ours) == [row(0), gone, row(2), reaction])
         #expect(try await stage.messages(Self.theirs) == [row(1)])
-        // As somebody asks who wants to take it back.
+        // The query of a user who wants to redact it.
         let query = StoredPageQuery(.around(.message(row(1).msgid)), limit: 1, withTakenBack: true)
         #expect(try await ask { stage.store.findPlaces(Self.ours, query, $0) }.sequences == [1])
         for (text, found) in [("words 1", []), ("words", [row(0), row(2)])] as [(String, [StoredMessage])] {
@@ -161,7 +161,7 @@ struct StorePrivateTests {
             ]
         }
         await stage.submitAndSettle(operations)
-        await stage.submitAndSettle([.forgetAuthor(bob, as: nobody)])
+        await stage.submitAndSettle([.removeAuthor(bob, as: nobody)])
         let state = try reopened(stage)
         #expect(Set(state.rooms[privately]?.markers.map(\.reader.rawValue) ?? []) == ["ANN-ID bob", "BOB-IDX zoe"])
         for room in [StoredRoomKey.lobby, .attic] {
@@ -224,7 +224,7 @@ struct StorePrivateTests {
         let stage = try StoreStage { $0.conversationLimits = limits }
         let small = StoredRoomKey.conversation("ann", "mallory")
         let others = (0..<5).map { StoredRoomKey.conversation("mallory", " v\($0)") }
-        // Whose name only begins or ends the same is somebody else.
+        // A user whose name only begins or ends the same is another one.
         let strangers = [StoredRoomKey.conversation("mallory2", "ann"), .conversation("zmallory", "ann")]
         await stage.submitAndSettle(([small] + strangers).map { .message($0, long(0, 1000)) })
         for place in 0..<40 as Range<Int64> {
@@ -245,7 +245,7 @@ struct StorePrivateTests {
     func aged() async throws {
         let stage = try StoreStage { $0.retention = .seconds(7200) }
         let (old, done) = (StoreStage.someTime - 3 * 3_600_000, StoredRoomKey.conversation("ann", "dora"))
-        // Of one only what was done is left.
+        // Of one only the events are left.
         var event = StoredMessage.plain(1)
         event.kind = .event
         await stage.submitAndSettle([
@@ -269,7 +269,7 @@ struct StorePrivateTests {
         }
         await stage.submitAndSettle([
             .nick(nick("a", "ann")), .nick(nick("b", "ann")), .nick(nick("c", "ann")), .nick(nick("a", "bob")),
-            .forgetNick(folded: "b"), .forgetNick(folded: "never"),
+            .removeNick(folded: "b"), .removeNick(folded: "never"),
         ])
         #expect(try reopened(stage).nicks == [nick("c", "ann"), nick("a", "bob")])
     }

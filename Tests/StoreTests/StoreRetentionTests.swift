@@ -119,13 +119,13 @@ struct StoreRetentionTests {
                 .receipt(.lobby, receipt("gets", delivered: 21, read: 3)),
                 .receipt(.attic, receipt("elsewhere", delivered: -1, read: 0)),
             ])
-        await stage.submitAndSettle((0..<StoreTidying.markersPerRoom + 3).map { .marker(.lobby, marker($0)) })
-        await stage.submitAndSettle([.message(.lobby, .plain(Int64(StoreTidying.markersPerRoom) + 3))])
+        await stage.submitAndSettle((0..<StoreOrphans.markersPerRoom + 3).map { .marker(.lobby, marker($0)) })
+        await stage.submitAndSettle([.message(.lobby, .plain(Int64(StoreOrphans.markersPerRoom) + 3))])
         await stage.removeOld()
         let room = try await stage.room(.lobby)
         #expect(room.messages.count == 10)
         #expect(Set(room.receipts.compactMap(\.reader.id)) == [ChatID("reads"), ChatID("gets")])
-        #expect(room.markers.count == StoreTidying.markersPerRoom)
+        #expect(room.markers.count == StoreOrphans.markersPerRoom)
         #expect(!room.markers.contains { $0.sequence < 3 })
         #expect(try await stage.room(.attic).receipts.count == 1)
     }

@@ -19,7 +19,7 @@ final class StoreFolder: Sendable {
 
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 
-    /// A copy of the database `name` as the disk has it at this moment: what a process that ends now leaves.
+    /// A copy of the database `name` as it is on disk now: the state after a crash.
     func crashCopy(of name: String, as copy: String) throws {
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: file(name) + suffix) {
             try FileManager.default.copyItem(atPath: file(name) + suffix, toPath: file(copy) + suffix)
@@ -27,7 +27,7 @@ final class StoreFolder: Sendable {
     }
 }
 
-/// A store that runs, and what it tells.
+/// A running store, and its reports.
 final class StoreStage {
     enum Event: Equatable {
         case settled(StoreSettlement)
@@ -47,7 +47,7 @@ final class StoreStage {
     private(set) var reasons: [String] = []
     private(set) var conditions: [StoreCondition] = []
 
-    /// - Parameter starts: otherwise orders wait until ``start()``.
+    /// - Parameter starts: otherwise writes are pending until ``start()``.
     init(
         _ folder: StoreFolder? = nil, name: String = "a.db", wall: Int64 = someTime, starts: Bool = true,
         _ change: (inout StoreSettings) -> Void = { _ in }
@@ -71,14 +71,14 @@ final class StoreStage {
         store.start(settled: { event.yield(.settled($0)) }, condition: { event.yield(.condition($0)) })
     }
 
-    /// Hands over one order; answers its number, or nil when it is not taken.
+    /// Submits one write; returns its number, or nil when it is not taken.
     @discardableResult
     func submit(_ operations: [StoreOperation]) -> UInt64? {
         ticket += 1
         return store.submit(StoreTicket(rawValue: ticket), operations) ? ticket : nil
     }
 
-    /// The next thing that the store tells.
+    /// The store's next report.
     @discardableResult
     func next() async -> Event? {
         guard let next = await events.next() else { return nil }
@@ -156,7 +156,7 @@ final class StoreStage {
     }
 }
 
-/// What a file holds, by a store that is opened for this alone.
+/// The contents of a file, by a store that is opened for this alone.
 func stored(_ folder: StoreFolder, _ name: String = "a.db", boot: String? = nil) throws -> StoredState {
     let (store, opening) = try Store.open(
         StoreSettings(path: folder.file(name), boot: boot), wallClockMilliseconds: StoreStage.someTime)

@@ -13,7 +13,7 @@ struct StoreWaitingTests {
 
     private func makeRoom(_ stage: StoreStage) async { await stage.sql("PRAGMA max_page_count = 1000000") }
 
-    /// A store that keeps nothing, and has something large to keep.
+    /// A store that cannot write, with something large pending.
     private func full(_ change: (inout StoreSettings) -> Void = { _ in }) async throws -> StoreStage {
         let stage = try StoreStage {
             $0.retryPause = .seconds(3600)
@@ -78,7 +78,7 @@ struct StoreWaitingTests {
     func heldByAnother() async throws {
         let stage = try await full()
         let stranger = try SQLiteConnection(
-            path: stage.folder.file("a.db"), isReadOnly: false, isAlone: false, busyMilliseconds: 0)
+            path: stage.folder.file("a.db"), isReadOnly: false, isExclusive: false, busyMilliseconds: 0)
         defer { stranger.close() }
         await stage.sql("PRAGMA busy_timeout = 1")
         try stranger.execute("BEGIN IMMEDIATE")
@@ -98,7 +98,7 @@ struct StoreWaitingTests {
         #expect(try stored(stage.folder).rooms[.lobby]?.messages == [.plain(0)])
     }
 
-    // MARK: - The law
+    // MARK: - The property
 
     private static func operations(_ count: Int, from first: Int64, _ random: inout SeededGenerator) -> [StoreOperation]
     {
@@ -112,7 +112,7 @@ struct StoreWaitingTests {
             case 4: return .restore(key, msgid: msgid)
             case 5: return .learn(key, msgid: msgid, upstreamID: ChatID("u\(place)"))
             case 6: return .live(key, until: ChatTimestamp(milliseconds: place))
-            case 7 where Int.random(in: 0..<8, using: &random) == 0: return .forgetConversation(attic)
+            case 7 where Int.random(in: 0..<8, using: &random) == 0: return .removeConversation(attic)
             default:
                 var row = StoredMessage.plain(place, at: 1000 + Int64.random(in: 0...60, using: &random))
                 row.account = "ann"
@@ -122,7 +122,7 @@ struct StoreWaitingTests {
                     row.clientTags = [StoredTag(name: StoredMessage.replyTag, value: msgid)]
                 }
                 if Int.random(in: 0..<12, using: &random) == 0 { row.kind = .gap }
-                // Said before, and at another place now.
+                // A repetition, at another place now.
                 if Int.random(in: 0..<12, using: &random) == 0 { row.msgid = msgid }
                 return .message(key, row)
             }

@@ -8,7 +8,7 @@ struct ConnectingTests {
     @Test("a refused connection says where and why, later and once")
     func refused() async throws {
         let test = try await TestLoop()
-        // Bound but not listening: nobody else can take the port meanwhile.
+        // Bound but not listening: the port stays reserved.
         let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(holder) }
         var address = sockaddr_in()
@@ -85,7 +85,7 @@ struct ConnectingTests {
     @Test("a peer that does not answer is given up")
     func timeout() async throws {
         let test = try await TestLoop()
-        // A backlog of one that nobody accepts from: the kernel drops what comes after.
+        // A full backlog of one: the kernel drops further connections.
         let silent = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(silent) }
         #expect(listen(silent, 0) == 0)

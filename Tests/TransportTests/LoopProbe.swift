@@ -3,7 +3,7 @@ import Testing
 import Transport
 import WireBytes
 
-/// A delegate that writes down what happens, does what a test tells it to, and wakes the test when a condition holds.
+/// A delegate that records events, runs a test's closures, and wakes the test when a condition holds.
 final class Probe: TransportDelegate {
     struct Peer: Equatable {
         var received: [UInt8] = []
@@ -19,12 +19,12 @@ final class Probe: TransportDelegate {
     var acceptedBy: [ConnectionID: ListenerID] = [:]
     var suspensions: [Int32] = []
     var handshakeFailures: [StreamEnd] = []
-    var announcementFailures: [AnnouncementFailure] = []
+    var proxyHeaderFailures: [ProxyHeaderFailure] = []
     var certificateChanges: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// How often an end, an opening or a drain was reported while a call into the transport was under way.
     var reentries = 0
     var isCalling = false
-    /// A number that a test's closure wants to keep.
+    /// A number for a test's closure.
     var note = 0
 
     var onAccepted: ((ConnectionID, Transport) -> Void)?
@@ -41,7 +41,7 @@ final class Probe: TransportDelegate {
     }
     private var waiters: [Waiter] = []
 
-    /// Longest wait for a condition: far beyond what a loaded machine needs, short enough to see a failure.
+    /// Longest wait for a condition: far beyond the needs of a loaded machine, short enough to see a failure.
     static let patience = Duration.seconds(120)
 
     func wait(
@@ -103,11 +103,11 @@ final class Probe: TransportDelegate {
         handshakeFailures.append(end)
     }
 
-    func announcementFailed(
-        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    func proxyHeaderFailed(
+        _ failure: ProxyHeaderFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {
         if isCalling { reentries += 1 }
-        announcementFailures.append(failure)
+        proxyHeaderFailures.append(failure)
     }
 
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
@@ -193,7 +193,7 @@ extension Probe {
     func ends(_ id: ConnectionID) -> [StreamEnd] { peers[id]?.ends ?? [] }
 }
 
-/// A blocking socket of the platform, for what the transport itself would not do.
+/// A blocking socket of the platform, for calls that the transport itself would not make.
 final class RawSocket: Sendable {
     let descriptor: Int32
 
@@ -228,7 +228,7 @@ final class RawSocket: Sendable {
         #expect(Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
     }
 
-    /// What the other side sent last; empty at its end.
+    /// The next bytes from the other side; empty at its end.
     func read() -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65536)
         let count = recv(descriptor, &buffer, buffer.count, 0)

@@ -111,7 +111,7 @@ struct ProxyHeaderTests {
         Row(
             "a signature with a wrong byte", [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0D],
             .error(.missing)),
-        // Whoever speaks to the wrong port.
+        // Clients of the wrong port.
         Row("an IRC client", "NICK ann\r\n", .error(.missing)),
         Row("an IRC client with a password", "PASS secret\r\n", .error(.missing)),
         Row("TLS", [0x16, 0x03, 0x01, 0x02, 0x00], .error(.missing)),

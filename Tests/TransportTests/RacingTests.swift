@@ -36,7 +36,7 @@ struct RacingTests {
             ConnectOrder.interleaved(row.addresses.compactMap { SocketAddress($0) }).map(\.description) == row.order)
     }
 
-    /// A port of 127.0.0.1 whose backlog is full: the kernel drops what comes after, so nobody ever answers.
+    /// A port of 127.0.0.1 whose backlog is full: the kernel drops further connections, so there is never an answer.
     private final class SilentPort: Sendable {
         let address: SocketAddress
         private let descriptor: Int32
@@ -48,7 +48,7 @@ struct RacingTests {
             let port = try #require(SocketAddress(localOf: descriptor)?.port)
             address = try #require(SocketAddress(host: "127.0.0.1", port: port))
             crowd = try (0..<4).map { _ in try RawSocket(port: port, waits: false) }
-            // One is in the backlog, which is full with it: whoever comes before it would be in instead.
+            // One is in the backlog, which is full with it: an earlier one would be in instead.
             var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             try #require(poll(&ready, 1, 60_000) == 1)
         }

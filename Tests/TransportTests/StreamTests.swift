@@ -112,7 +112,7 @@ struct StreamTests {
         let (client, server) = try await test.pair()
         try await test.run { transport, _ in
             transport.setSendLimit(server, bytes: 1000)
-            // More than one turn hands to the kernel: what is left is beyond the limit.
+            // More than one turn hands to the kernel: the rest is beyond the limit.
             transport.send(server, String(repeating: "x", count: 64 << 20))
             transport.send(server, "y")
             transport.send(server, "z")
@@ -194,7 +194,6 @@ struct StreamTests {
         let (modest, modestServer) = try await test.pair()
         let flood = 2_000_000
         try await test.run { transport, probe in
-            transport.setReadBudget(bytes: 1)
             transport.pauseReading(floodServer)
             transport.send(flooder, ByteSlice(String(repeating: "f", count: flood)))
         }
@@ -325,7 +324,7 @@ struct StreamEndTests {
         try await test.run { _, probe in
             probe.onClosed = { id, end, transport in
                 guard end == .endOfStream else { return }
-                transport.keepSending(id)
+                transport.continueHalfClosed(id)
                 transport.send(id, "one")
                 transport.notifyWhenDrained(id)
             }
@@ -353,7 +352,7 @@ struct StreamEndTests {
         try await test.run { transport, probe in
             probe.onClosed = { id, end, transport in
                 guard id == server, end == .endOfStream else { return }
-                transport.keepSending(id)
+                transport.continueHalfClosed(id)
                 probe.onDeadline = { transport in
                     transport.send(server, "are you there?")
                     transport.setDeadline(transport.now + .milliseconds(20))

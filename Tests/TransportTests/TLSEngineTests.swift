@@ -24,7 +24,7 @@ struct TLSEngineTests {
 
     @Test("plain bytes do not depend on where the encrypted ones are cut")
     func splitFeed() throws {
-        // Cannot replay one recording: keys are fresh each time. The law is held on a fresh pair for every way of cutting.
+        // Cannot replay one recording: keys are fresh each time. So each way of cutting has a fresh pair.
         let expected = Array("one".utf8) + [UInt8](repeating: 9, count: 20_000) + Array("two".utf8)
         var found: [[UInt8]] = []
         for cut in [1, 5, 6, 21, 22, 23, 200, 16_400, 16_411, 20_000] {
@@ -103,18 +103,18 @@ struct TLSEngineTests {
         #expect(asServer.client.received.isEmpty && asServer.server.received.isEmpty)
     }
 
-    // MARK: - What may be wrong
+    // MARK: - Faults
 
     struct Fault: CustomTestStringConvertible, Sendable {
         var testDescription: String
-        var server: MadeCertificate
+        var server: GeneratedCertificate
         var host = "chat.test"
         var change: @Sendable (inout TLSClientSettings) -> Void = { _ in }
-        /// What the client says of the server; nil: nothing is wrong.
+        /// The client's verdict on the server; nil: no fault.
         var expected: TLSFailure?
 
         init(
-            _ name: String, _ server: MadeCertificate, host: String = "chat.test", _ expected: TLSFailure?,
+            _ name: String, _ server: GeneratedCertificate, host: String = "chat.test", _ expected: TLSFailure?,
             _ change: @escaping @Sendable (inout TLSClientSettings) -> Void = { _ in }
         ) {
             testDescription = name
@@ -183,7 +183,7 @@ struct TLSEngineTests {
         let pair = try EnginePair(settings, TLSServerSettings(identity: row.server.identity), host: row.host)
         pair.pump()
         #expect(pair.client.engine.state == row.expected.map { .failed($0) } ?? .open)
-        // Whoever refuses says so.
+        // A refusal is sent to the peer.
         #expect((pair.server.engine.state == .open) == (row.expected == nil))
     }
 
@@ -223,7 +223,7 @@ struct TLSEngineTests {
         let old = try EnginePair(Self.certificates.trusting, server)
         old.server.receive(hello)
         #expect(old.server.engine.state == .failed(.protocolTooOld))
-        // What it answers is the alert that says the same to the other side.
+        // The answer is the alert that reports the same to the other side.
         let alert = old.server.takeOutput()
         #expect(Array(alert.suffix(2)) == [2, 70])
         let told = try EnginePair(Self.certificates.trusting, Self.certificates.server)
@@ -316,7 +316,7 @@ struct TLSEngineTests {
 
     @Test("names that a certificate cannot have are refused", arguments: ["", "a,DNS:b", "a/b", "fe80::1%1", " a"])
     func names(name: String) {
-        let maker = CertificateMaker(names: [name], notBefore: 0, notAfter: 1)
-        #expect(throws: CertificateMaker.MakingError.badName(name)) { try maker.make() }
+        let maker = CertificateGenerator(names: [name], notBefore: 0, notAfter: 1)
+        #expect(throws: CertificateGenerator.GenerationError.badName(name)) { try maker.make() }
     }
 }

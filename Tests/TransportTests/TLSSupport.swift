@@ -3,24 +3,24 @@ import WireBytes
 
 @testable import Transport
 
-/// Certificates for tests, made once: an authority, what it has signed, and what nobody trusts.
+/// Certificates for tests, made once: an authority, certificates signed by it, and untrusted ones.
 struct TestCertificates: Sendable {
     static let shared = make()
 
     static let day: Int64 = 24 * 60 * 60
     static let now = Int64(time(nil))
 
-    var authority: MadeCertificate
-    var good: MadeCertificate
-    var otherName: MadeCertificate
-    var expired: MadeCertificate
-    var future: MadeCertificate
-    var selfSigned: MadeCertificate
-    var client: MadeCertificate
-    var stranger: MadeCertificate
+    var authority: GeneratedCertificate
+    var good: GeneratedCertificate
+    var otherName: GeneratedCertificate
+    var expired: GeneratedCertificate
+    var future: GeneratedCertificate
+    var selfSigned: GeneratedCertificate
+    var client: GeneratedCertificate
+    var stranger: GeneratedCertificate
 
-    private static func maker(_ names: [String], from: Int64 = -day, to: Int64 = day) -> CertificateMaker {
-        CertificateMaker(names: names, notBefore: now + from, notAfter: now + to)
+    private static func maker(_ names: [String], from: Int64 = -day, to: Int64 = day) -> CertificateGenerator {
+        CertificateGenerator(names: names, notBefore: now + from, notAfter: now + to)
     }
 
     private static func make() -> TestCertificates {
@@ -53,17 +53,17 @@ struct TestCertificates: Sendable {
     var server: TLSServerSettings { TLSServerSettings(identity: good.identity) }
 }
 
-extension MadeCertificate {
+extension GeneratedCertificate {
     var certificate: Certificate? { try? PEM.certificates(.pem(certificatePEM), isRequired: true).first }
     var keyDigest: [UInt8] { certificate?.keyDigest ?? [] }
 }
 
 extension TLSEngine {
-    /// What is to be sent, as if the socket had taken it.
+    /// The outbound bytes, as if the socket had taken them.
     func takeOutbound() -> [UInt8] {
         var bytes: [UInt8] = []
         outbound.forEachPending(limit: outbound.sliceCount) { bytes.append(contentsOf: $0) }
-        forgetOutbound()
+        dropOutbound()
         return bytes
     }
 }
@@ -107,7 +107,7 @@ final class EnginePair {
         client.engine.begin()
     }
 
-    /// Carries bytes both ways, in pieces of at most `pieceBytes`, until nobody has anything to say.
+    /// Carries bytes both ways, in pieces of at most `pieceBytes`, until both sides are idle.
     func pump(pieceBytes: Int = .max) {
         while true {
             let up = client.takeOutput()

@@ -115,7 +115,7 @@ struct TLSTransportTests {
             return id
         }
         #expect(await test.until { probe, _ in !probe.accepted.isEmpty })
-        // A round trip on another connection: whatever was to be read has been read.
+        // A round trip on another connection: everything readable has been read.
         let (other, otherServer) = try await test.pair()
         try await test.run { transport, _ in transport.send(other, "barrier") }
         #expect(await test.until { probe, _ in probe.text(otherServer) == "barrier" })
@@ -337,7 +337,7 @@ struct TLSTransportTests {
         let first = try await connect()
         let second = try await connect()
         let resumed = try await test.run { transport, _ in
-            [transport.isSessionResumed(first), transport.isSessionResumed(second)]
+            [first, second].map { transport.connections.find($0)?.pointee.secure?.engine.isResumed }
         }
         #expect(resumed == [false, true])
     }
@@ -425,7 +425,7 @@ struct TLSTransportTests {
             #expect(
                 throws: TLSSetupError.keyDoesNotMatch(key: files.path("key.pem"), certificate: files.path("cert.pem"))
             ) { try transport.reloadCertificates(listener) }
-            // The watch waits for the files to come to rest, then says once what is wrong.
+            // The watch waits until the files stop changing, then reports the fault once.
             for _ in 0..<4 { transport.checkCertificateFiles() }
         }
         #expect(await test.until { probe, _ in probe.certificateChanges.count == 1 })
@@ -566,7 +566,7 @@ final class TemporaryFiles: Sendable {
     func path(_ name: String) -> String { "\(directory)/\(name)" }
 
     /// Puts new files in the place of old ones, as a renewal does.
-    func write(_ made: MadeCertificate, _ certificate: String?, _ key: String?) throws {
+    func write(_ made: GeneratedCertificate, _ certificate: String?, _ key: String?) throws {
         for (name, bytes) in [(certificate, made.certificatePEM), (key, made.keyPEM)] {
             guard let name else { continue }
             let descriptor = open(path("new"), O_WRONLY | O_CREAT | O_TRUNC, 0o600)

@@ -5,7 +5,7 @@ import Transport
 
 @Suite("WorkPool")
 struct WorkPoolTests {
-    /// A door that work waits at until the test opens it.
+    /// A gate that blocks work until the test opens it.
     private final class Gate: Sendable {
         let running = Atomic<Int>(0)
         let most = Atomic<Int>(0)

@@ -8,7 +8,7 @@ import WireBytes
 
 @testable import Upstream
 
-/// A link needs no room and no bridge: whoever owns it says what happened, and finds what it wants in its actions.
+/// A link needs no room and no bridge: its owner reports events, and finds its requests in its actions.
 @Suite("A link by itself")
 struct LinkAloneTests {
     private static func link(_ index: Int, backend: String, _ shared: UpstreamShared) throws -> UpstreamSession {

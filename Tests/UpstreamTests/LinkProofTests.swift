@@ -11,7 +11,7 @@ struct LinkProofTests {
         /// The ping of this name is sent, inside the JSON; or the protocol's own.
         case ping(String)
         case protocolPing(String)
-        /// An answer; without a name, to whatever is open.
+        /// An answer; without a name, to any open ping.
         case pong(String?)
         /// A message with this time of the server's.
         case message(Double)
@@ -19,7 +19,7 @@ struct LinkProofTests {
 
     struct Row: CustomTestStringConvertible, Sendable {
         var name: String
-        /// What happened when, by the monotonic clock.
+        /// The events, by the monotonic clock.
         var steps: [(at: Double, lead: Double, step: Step)]
         /// By the wall clock at 1000 s.
         var proven: Double

@@ -120,12 +120,12 @@ struct CompressionNegotiationTests {
             Wish(),
             "client_max_window_bits=15; server_max_window_bits=15; client_no_context_takeover; server_no_context_takeover",
             "SC 15 15"),
-        // What does not fit the offer, §7.1.1.1, §7.1.2.
+        // Answers that do not fit the offer, §7.1.1.1, §7.1.2.
         Answer(Wish(serverNoContextTakeover: true), "", nil),
         Answer(Wish(serverMaxWindowBits: 10), "", nil),
         Answer(Wish(serverMaxWindowBits: 10), "server_max_window_bits=11", nil),
         Answer(Wish(clientMaxWindowBits: 10), "client_max_window_bits=11", nil),
-        // What makes no sense, §7.1.
+        // Answers without meaning, §7.1.
         Answer(Wish(), "client_max_window_bits", nil), Answer(Wish(), "server_max_window_bits", nil),
         Answer(Wish(), "server_max_window_bits=7", nil), Answer(Wish(), "server_max_window_bits=16", nil),
         Answer(Wish(), "server_max_window_bits=08", nil), Answer(Wish(), "server_max_window_bits=+9", nil),
@@ -270,7 +270,7 @@ struct CompressionNegotiationTests {
 }
 
 extension String {
-    /// What stands between the first `start` and the next `end`, or nil.
+    /// The text between the first `start` and the next `end`, or nil.
     fileprivate func components(between start: String, and end: String) -> String? {
         guard let from = firstRange(of: start)?.upperBound else { return nil }
         let rest = self[from...]

@@ -52,7 +52,7 @@ struct CompressionReceivingTests {
             [Frame(0xC1, [0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07, 0x00])],
             [.text("Hello")]),
         Row("empty message, §7.2.3.6", [Frame(0xC1, [0x00])], [.text("")]),
-        // What peers make of it
+        // Other encoders' output
         Row(
             "the window outlives the end of a stream",
             [

@@ -95,7 +95,7 @@ struct Frame {
     }
 }
 
-/// What a peer of a connection of `role` reads in `bytes`.
+/// The events of a peer of `role` for `bytes`.
 func readByPeer(of role: WebSocketRole, _ bytes: [UInt8]) -> [RecordedEvent] {
     feed([bytes], role: role == .client ? .server : .client).events
 }

@@ -9,7 +9,7 @@ struct ConnectionReceivingTests {
         var name: String
         var frames: [Frame]
         var events: [RecordedEvent]
-        /// What the peer reads in our answers; nil where it is the Close of the last event's failure.
+        /// The peer's events for the answers; nil where it is the Close of the last event's failure.
         var answers: [RecordedEvent]?
         var limits = WebSocketLimits()
 

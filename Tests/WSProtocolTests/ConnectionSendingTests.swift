@@ -131,7 +131,8 @@ struct ConnectionSendingTests {
         var connection = WebSocketConnection(role: .server)
         var rng = SeededGenerator(seed: 3)
         var output = ByteWriter()
-        connection.close(code: .abnormalClosure, reason: "x", now: Self.start, output: &output, using: &rng)
+        connection.close(
+            code: WebSocketCloseCode(rawValue: 1006), reason: "x", now: Self.start, output: &output, using: &rng)
         #expect(readByPeer(of: .server, output.take().withUnsafeBytes { Array($0) }) == [.close(nil, "")])
     }
 }

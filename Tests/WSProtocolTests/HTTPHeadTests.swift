@@ -63,7 +63,9 @@ struct HTTPHeadTests {
             .response(HTTPResponseHead(status: 204, reason: "", headers: none), rest: 0))
         Self.check(
             .response, "HTTP/1.0 999\r\n\r\n",
-            .response(HTTPResponseHead(version: .http10, status: 999, reason: "", headers: none), rest: 0))
+            .response(
+                HTTPResponseHead(version: HTTPVersion(major: 1, minor: 0), status: 999, reason: "", headers: none),
+                rest: 0))
     }
 
     @Test(
@@ -94,7 +96,7 @@ struct HTTPHeadTests {
         ] as [(String, HTTPProtocolError)])
     func malformedRequest(text: String, error: HTTPProtocolError) {
         Self.check(.request, text, .failed(error))
-        #expect(error.blame == .remote && (400...599).contains(error.statusHint) && !error.sentence.isEmpty)
+        #expect((400...599).contains(error.statusHint) && !error.sentence.isEmpty)
     }
 
     @Test(
@@ -156,9 +158,8 @@ struct HTTPHeadTests {
             try HTTPRequestHead(method: method, target: target, headers: HTTPHeaders([("A", value)])).serialize(
                 into: &out)
         } catch { thrown = error }
-        #expect(thrown?.blame == .local)
         let written = out.count
-        #expect(written == 0)
+        #expect(written == 0 && thrown != nil)
     }
 
     @Test("headers are found without case, and lists item by item")

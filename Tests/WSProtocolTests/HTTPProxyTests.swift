@@ -9,7 +9,7 @@ import WireBytes
     struct ProxyRow: CustomTestStringConvertible {
         var testDescription: String
         var text: String
-        /// Where, and the Proxy-Authorization it is given; or what is wrong.
+        /// The host and its Proxy-Authorization; or the fault.
         var host = ""
         var authorization: String?
         var error: HTTPProxyError?
@@ -193,7 +193,7 @@ import WireBytes
     struct AnswerRow: CustomTestStringConvertible {
         var testDescription: String
         var answer: String
-        /// What of the answer is left for the tunnel, or the sentence.
+        /// The rest of the answer, for the tunnel, or the sentence.
         var rest: String?
         var sentence: String?
 

@@ -3,8 +3,8 @@ import Foundation
 import JSONText
 import Testing
 
-// The reader against Foundation's, on documents that nobody wrote by hand. Both must agree on what is JSON and on what it
-// says, except where the rows below name a difference.
+// The reader against Foundation's, on generated documents. Both must agree on whether a text is JSON and on its value,
+// except where the rows below name a difference.
 
 @Suite("JSON reader against Foundation")
 struct JSONTextDifferentialTests {
@@ -42,7 +42,7 @@ struct JSONTextDifferentialTests {
         }
     }
 
-    /// Whether Foundation is known to take what we refuse.
+    /// Whether Foundation is known to accept a document that the reader refuses.
     private func isKnownLeniency(_ document: [UInt8], _ error: JSONError) -> Bool {
         // It guesses UTF-16 and UTF-32 from NULs and byte order marks.
         if document.prefix(4).contains(0) || document.prefix(4).contains(where: { $0 >= 0xEF }) { return true }
@@ -53,7 +53,7 @@ struct JSONTextDifferentialTests {
         return document[..<error.offset].last { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: ",")
     }
 
-    /// Whether we are known to take what Foundation refuses: numbers that no double holds.
+    /// Whether the reader is known to accept a document that Foundation refuses: numbers that no double holds.
     private func hasLiteral(_ value: JSONValue) -> Bool {
         switch value {
         case .literal: true

@@ -2,7 +2,7 @@ import BridgeTestSupport
 import JSONText
 import Testing
 
-/// A document and what it says.
+/// A document and its value.
 struct AcceptedDocument: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let document: [UInt8]
@@ -181,7 +181,7 @@ struct JSONTextReaderTests {
     func accepts(_ row: AcceptedDocument) throws {
         #expect(try outcome(row.document).get() == row.value)
         #expect(try walkOutcome(row.document).get() == row.value)
-        // Swift compares strings by canonical equivalence; what is written again tells code points apart.
+        // Swift compares strings by canonical equivalence; writing them again distinguishes code points.
         #expect(try outcome(row.document).get().bytes == row.value.bytes)
     }
 
@@ -196,7 +196,7 @@ struct JSONTextReaderTests {
     @Test(
         "a fault is found wherever it stands, also in what is skipped",
         arguments: RefusedDocument.rows.filter {
-            // What lies at an end or a beginning means something else in the middle.
+            // Bytes at an end or a beginning have another meaning in the middle.
             $0.reason != .unexpectedEnd && $0.reason != .trailingBytes && $0.document.first != 0xEF
         })
     func refusesWithin(_ row: RefusedDocument) {

@@ -39,12 +39,12 @@ struct JSONTreeGenerator {
     }
 }
 
-/// What became of a document: its tree, or why it was refused.
+/// The outcome of reading a document: its tree, or the error.
 func outcome(_ document: [UInt8], limits: JSONLimits = JSONLimits()) -> Result<JSONValue, JSONError> {
     Result { () throws(JSONError) in try JSONValue(parsing: document, limits: limits) }
 }
 
-/// The same through the member reader, which keeps only what it is asked for.
+/// The same through the member reader, which reads only requested members.
 func walkOutcome(_ document: [UInt8], limits: JSONLimits = JSONLimits()) -> Result<JSONValue, JSONError> {
     document.withUnsafeBytes { bytes in
         Result { () throws(JSONError) in

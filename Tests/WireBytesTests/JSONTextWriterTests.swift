@@ -33,7 +33,7 @@ struct WrittenValue: Sendable, CustomTestStringConvertible {
             #"{"a":[null,true,[],{}],"b\n":false}"#),
     ]
 
-    /// Rows that read back as something else, as said in the name.
+    /// Rows that read back differently, as their name states.
     static let oneWay: [WrittenValue] = [
         .init("an integral double has no fraction: an integer", .double(1_763_695_136), "1763695136"),
         .init("minus zero: zero", .double(-0.0), "-0"),
@@ -134,20 +134,21 @@ struct JSONTextWriterTests {
         #expect(length == count + 2)
     }
 
-    @Test("a text takes as many bytes as are measured, and a cut fits", arguments: 0..<8)
+    private func encodedByteCount(_ text: String) -> Int { JSONValue.string(text).bytes.count - 2 }
+
+    @Test("the front of a text, cut to a limit, takes as many bytes as fit", arguments: 0..<8)
     func measuring(_ seed: UInt64) {
         var generator = JSONTreeGenerator(random: SeededGenerator(seed: seed))
         for _ in 0..<200 {
             let text = generator.string()
-            let whole = JSONWriter.encodedByteCount(text)
-            #expect(JSONValue.string(text).bytes.count == whole + 2)
+            let whole = encodedByteCount(text)
             for limit in -1...(whole + 1) {
                 let cut = JSONWriter.end(of: text, fitting: limit)
                 let front = String(text.unicodeScalars[..<cut])
-                #expect(JSONWriter.encodedByteCount(front) <= max(limit, 0))
+                #expect(encodedByteCount(front) <= max(limit, 0))
                 // One code point more would not have fitted.
                 if let next = text.unicodeScalars[cut...].first {
-                    #expect(JSONWriter.encodedByteCount(front + String(next)) > limit)
+                    #expect(encodedByteCount(front + String(next)) > limit)
                 }
             }
         }

@@ -46,7 +46,7 @@ struct SCRAMVerifierTests {
         let verifier = SCRAMVerifier(password: secret("caf\u{E9}"), salt: Array("saltsalt".utf8), iterations: 1)
         #expect(verifier.matches(secret("cafe\u{301}")))
         #expect(!verifier.matches(secret("cafe")))
-        // What is no text is compared as bytes.
+        // Ill-formed text is compared as bytes.
         let bytes = SecretBytes([0xFF, 0xFE])
         #expect(SCRAMVerifier(password: bytes, salt: [1], iterations: 1).matches(bytes))
     }

@@ -7,7 +7,7 @@ import Rooms
 public import Upstream
 import WireBytes
 
-// Between rooms and their backends' accounts: wishes one way, what came of them the other.
+// Between rooms and backend accounts: requests one way, results the other.
 
 extension Bridge {
     private func rooms(of account: BackendAccount) -> [Room] {
@@ -16,21 +16,21 @@ extension Bridge {
 
     // MARK: - The driver's side
 
-    /// The tokens that were kept for a backend; nil when there are none, or they cannot be read.
+    /// The stored tokens of a backend; nil: none, or unreadable.
     public func tokensRead(_ backend: BackendID, _ tokens: StoredTokens?, now: Now) {
         context.now = now
         guard let account = backends[backend] else { return }
         settle(account) { $0.tokensRead(tokens, &$1) }
     }
 
-    /// The tokens are kept, or cannot be; then they are used all the same.
+    /// The tokens were saved, or saving failed; they are used in both cases.
     public func tokensSaved(_ backend: BackendID, _ outcome: Result<Void, UpstreamCredentialsFailure>, now: Now) {
         context.now = now
         guard let account = backends[backend] else { return }
         settle(account) { $0.tokensSaved(outcome, &$1) }
     }
 
-    /// What a backend's account is proven with was read, or could not be.
+    /// The secrets of a backend account were read, or reading failed.
     public func secretsRead(
         _ backend: BackendID, _ outcome: Result<BackendSecrets, UpstreamCredentialsFailure>, now: Now
     ) {
@@ -39,37 +39,38 @@ extension Bridge {
         settle(account) { $0.secretsRead(outcome, &$1) }
     }
 
-    /// A call was answered, with whatever status, or was not.
+    /// A call was answered, with any status, or failed.
     public func backendAnswered(
-        _ call: BackendCallID, _ backend: BackendID, _ outcome: Result<BackendAnswered, BackendCallFailure>, now: Now
+        _ call: BackendCallID, _ backend: BackendID, _ outcome: Result<BackendCallResponse, BackendCallFailure>,
+        now: Now
     ) {
         context.now = now
         guard let account = backends[backend], !irc.tokenAnswered(call, outcome, account) else { return }
         settle(account) { $0.callAnswered(call, outcome, &$1) }
     }
 
-    /// Tries at once what waits for its time: a refused login, or one that the backend could not answer.
+    /// Retries a refused or failed log-in at once.
     public func retryLogin(_ backend: String, now: Now) {
         context.now = now
         guard let account = backends[backend] else { return }
         settle(account) { $0.retryNow(&$1) }
     }
 
-    // MARK: - Wishes
+    // MARK: - Requests
 
-    /// Hands what rooms and the IRC server wished for to the accounts, until nothing is left.
-    func carryOutBackendWishes() {
+    /// Submits the requests of rooms and the IRC server to the backend accounts until none is left.
+    func submitBackendRequests() {
         while true {
-            let wishes = context.takeBackendWishes()
+            let wishes = context.takeRequests()
             let asked = serverWishes.take()
             guard !wishes.isEmpty || !asked.isEmpty else { return }
-            // A login that is tried again comes before the links that want what it brings.
-            for wish in asked { carryOut(wish) }
-            for wish in wishes { carryOut(wish) }
+            // A retried log-in precedes the links that need its credentials.
+            for wish in asked { submit(wish) }
+            for wish in wishes { submit(wish) }
         }
     }
 
-    private func carryOut(_ wish: ServerWish) {
+    private func submit(_ wish: ServerWish) {
         switch wish {
         case .rooms(let backend):
             guard let account = backends[backend] else { return }
@@ -78,7 +79,7 @@ extension Bridge {
         }
     }
 
-    private func carryOut(_ wish: BackendWish) {
+    private func submit(_ wish: RoomRequest) {
         switch wish {
         case .credentials(let id, let afterRefusal):
             if let own = context.ownLinks[id] {
@@ -131,20 +132,20 @@ extension Bridge {
         settle(account) { $0.timerFired(&$1) }
     }
 
-    /// What a link showed was taken, or the backend has closed what that opened.
+    /// Notifies the backend account of accepted credentials, or of a closed session.
     ///
     /// - Parameters:
-    ///   - wasUp: before.
-    ///   - taken: how often, before.
+    ///   - wasUp: the link's state before the event.
+    ///   - taken: the number of accepted log-ins before the event.
     func noteLink(_ link: UpstreamSession, of room: RoomID, backend: String, wasUp: Bool, taken: UInt64) {
         guard let account = backends[backend], wasUp || link.loginsTaken != taken else { return }
         if link.loginsTaken != taken { account.accepted(by: room) }
-        if !link.isUp, let usable = link.sentAwayAfter { account.sentAway(room, after: usable) }
+        if !link.isUp, let usable = link.evictedAfter { account.evicted(room, after: usable) }
     }
 
-    // MARK: - What came of it
+    // MARK: - Results
 
-    /// Has an account do something, and sees to what came of it.
+    /// Calls a verb of a backend account and handles its events.
     func settle(_ account: BackendAccount, _ verb: (BackendAccount, inout Turn) -> [BackendEvent]) {
         for event in context.drive(account, { verb(account, &$0) }) {
             switch event {
@@ -160,7 +161,7 @@ extension Bridge {
         context.upstream.renewed(account)
         for room in rooms(of: account) where room.link.usesAccount {
             if account.endWait(of: room.id) {
-                // It waits because there was nothing to show.
+                // The link waits for credentials.
                 if room.link.state == .waiting { room.link.start(context) }
             } else if account.hasServed(room.id) {
                 if room.link.takesRenewedCredentials { account.reissued(to: room.id) }

@@ -5,10 +5,10 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Links that accounts have of their own, beside those of the rooms. Whatever is said of a room's number may be about one.
+// Own links, which share the number space of rooms.
 
 extension Bridge {
-    /// Tells a room's link, or an account's own, what happened.
+    /// Calls a verb of a room's link or an own link.
     func drive(_ id: RoomID, _ verb: (UpstreamSession, DialectContext, inout Turn) -> [LinkEvent]) {
         if let room = room(id) {
             let events = context.drive(room.link) { verb(room.link, room.lane.dialectContext, &$0) }
@@ -19,12 +19,12 @@ extension Bridge {
         }
     }
 
-    /// The room, and the account whose login is shown, where `id` is an account's own link and not a room.
+    /// The room and the account of an own link; nil: `id` is a room.
     public func ownLogin(of id: RoomID) -> (room: RoomID, account: String)? {
         context.ownLinks[id].map { ($0.room, $0.account) }
     }
 
-    /// Handles a timer of an account's own link; false for every other.
+    /// Handles a timer of an own link; false: another timer.
     func fireOwnLinkTimer(_ key: TimerKey) -> Bool {
         switch key {
         case .linger(let id): fire(id) { $0.ownLingerTimerFired($1, context) }

@@ -5,21 +5,21 @@ import Rooms
 import Upstream
 import WireBytes
 
-// How the bridge stops.
+// Graceful shutdown.
 
 extension Bridge {
-    /// How long clients have to say what they got. One that hangs gets a part again instead.
-    private static let answerPatience: Duration = .seconds(2)
+    /// Time-out of clients' delivery acknowledgements. Without one, a client gets some messages again.
+    private static let ackTimeout: Duration = .seconds(2)
 
-    /// Stops in order: what IRC users said still goes up, at most for the drain time; clients say what they have got, so that
-    /// they do not get it again from the next process; then clients and backends are told.
+    /// Shuts down in order: outboxes are sent, for at most the drain time; clients acknowledge delivery, so that the next
+    /// process does not repeat messages; then clients and links are closed.
     ///
     /// | phase    | meaning                                                       | leaves by                                     |
     /// |----------|---------------------------------------------------------------|-----------------------------------------------|
-    /// | running  | as ever                                                       | shutdown → draining                           |
-    /// | draining | nobody is let in, nothing more is taken; queues go up         | they are empty, the time is over → asking     |
-    /// | asking   | clients with cursors are asked what they have got; what is said in their rooms now is for the next process to show them | all have answered or are gone, time-out → closing |
-    /// | closing  | clients were told and closed, links say goodbye               | all links are gone → stopped                  |
+    /// | running  | normal operation                                              | shutdown → draining                           |
+    /// | draining | no clients and no messages are accepted; outboxes are sent    | outboxes empty, drain time over → asking      |
+    /// | asking   | clients with delivery cursors are asked for acknowledgements; new messages in their rooms are left to the next process | all acknowledged or closed, time-out → closing |
+    /// | closing  | clients were notified and closed; links send close frames     | all links closed → stopped                    |
     public func shutdown(now: Now) {
         context.now = now
         guard lifecycle.phase == .running else { return }
@@ -35,7 +35,7 @@ extension Bridge {
         for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
         irc.askWhatArrived()
         if !lifecycle.awaitsAnswers { return beginClosing() }
-        context.timers.set(.shutdown, at: context.now.monotonic + min(Self.answerPatience, settings.drain))
+        context.timers.set(.shutdown, at: context.now.monotonic + min(Self.ackTimeout, settings.drain))
     }
 
     func beginClosing() {

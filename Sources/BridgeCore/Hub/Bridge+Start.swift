@@ -6,16 +6,16 @@ import Identities
 import Rooms
 import WireBytes
 
-// A bridge with all that clients may send, as an earlier process left it.
+// Restoring the state of an earlier process.
 
 extension Bridge {
     func restore(_ stored: StoredState, now: Now) {
-        // Before the people upstream of earlier: a nick that is somebody's account now is not theirs any more.
+        // Accounts first: their names are no longer available to stored upstream users.
         irc.restoreAccounts(stored.accounts)
         for chosen in irc.choices.restore(stored.choices) { context.keep(.choices(chosen)) }
-        // The configuration may write the name otherwise today.
-        for kept in stored.memberships {
-            irc.memberships.restore(kept, of: irc.accounts[kept.account]?.name ?? kept.account)
+        // The configuration may spell the name differently now.
+        for membership in stored.memberships {
+            irc.memberships.restore(membership, of: irc.accounts[membership.account]?.name ?? membership.account)
         }
         irc.restoreConversations(stored)
         context.identities.restore(stored.identities, now: now)

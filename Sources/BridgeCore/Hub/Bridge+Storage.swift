@@ -5,13 +5,13 @@ import Identities
 import Rooms
 import WireBytes
 
-// What is asked of the store for rooms and people.
+// Stored state of closed rooms, and of identities.
 
 extension Bridge {
     // MARK: - Rooms that are not open
 
-    /// What waits for rooms that are not open stays on disk until they are: when they are configured again, or somebody
-    /// joins a room of the template. Then it goes, or its author is told that it is too old.
+    /// Logs stored outboxes of rooms that are not open. They stay on disk until the room is configured again or opened by a
+    /// template; then the messages are sent, or fail as too old.
     func noteMessagesWithoutRoom(_ stored: StoredState) {
         let open = Set(rooms.map(\.storedKey))
         let others = stored.rooms.filter { !open.contains($0.key) }
@@ -26,12 +26,11 @@ extension Bridge {
 
     // MARK: - Identities
 
-    /// How often people who are here are kept as seen. A tenth of a percent of the time for which nicks stay theirs does
-    /// not matter.
+    /// Interval at which present users are persisted as seen: 3 % of the time for which absent users' nicks stay assigned.
     static let identitiesInterval: Duration = .seconds(24 * 60 * 60)
 
     func identitiesTimerFired() {
-        context.identities.keepPresent()
+        context.identities.persistPresent()
         context.timers.set(.identities, at: context.now.monotonic + Self.identitiesInterval)
     }
 }

@@ -7,15 +7,15 @@ import Rooms
 import Upstream
 import WireBytes
 
-// What the store answers, and what follows. Nothing below calls these.
+// Results of the store. Called by the driver only.
 
 extension Bridge {
-    /// Orders are on disk.
+    /// Writes were settled.
     ///
     /// - Parameters:
     ///   - ticket: this one and all before it are settled.
-    ///   - refused: those of them whose acceptances are not kept; what else they changed is kept, or will be.
-    ///   - reason: why, as a part of a sentence.
+    ///   - refused: those of them whose acceptances were not stored; their other changes are stored or will be.
+    ///   - reason: of the refusals, as a part of a sentence.
     public func storeSettled(through ticket: StoreTicket, refused: [StoreTicket], reason: String?, now: Now) {
         context.now = now
         context.ledger.settle(through: ticket, refused: refused)
@@ -28,21 +28,21 @@ extension Bridge {
         if irc.unkept.isEmpty { context.ledger.forgetEdits() }
     }
 
-    /// An order found no room in the store: nothing of it is kept. Its ticket never settles by itself.
+    /// A write was dropped because the store's queue is full. Its ticket never settles by itself.
     public func storeOverflowed(_ ticket: StoreTicket, _ changes: [StoreOperation], now: Now) {
         context.now = now
         context.ledger.lose(ticket)
         context.ledger.owe(changes)
-        // In front of the PONG that their authors wait for.
+        // Before the PONG that their authors wait for.
         irc.tellUnkept(changes, ticket)
         storeDidOverflow(ticket, reason: "the write queue is full")
         irc.registrationsLost(ticket)
         irc.storeDidLose(changes, ticket)
         irc.cursors.lose(changes)
-        irc.memberships.lose(changes)
+        irc.memberships.recordLost(changes)
     }
 
-    /// The store began or ceased to keep what it is given.
+    /// The store began or ceased to fail.
     public func storeConditionChanged(_ condition: StoreCondition, now: Now) {
         context.now = now
         guard condition != context.ledger.condition else { return }
@@ -65,7 +65,7 @@ extension Bridge {
 
     // MARK: - Acceptances
 
-    /// Acceptances are decided, and intentions to write are on disk.
+    /// Notifies the lanes of settled acceptances and recorded attempts.
     private func storeDidSettle(refused: Set<StoreTicket>, reason: String) {
         for (room, lane) in lanesAwaitingStore() {
             room.storeSettled(lane, refused: refused, reason: reason, context)
@@ -84,7 +84,7 @@ extension Bridge {
         context.takeLanesAwaitingStore().compactMap { roomTable.lane($0) }
     }
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     /// The answer to `.readMessages`.
     public func messagesRead(_ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, now: Now) {
@@ -119,13 +119,13 @@ extension Bridge {
         context.now = now
         switch outcome {
         case .success(let stored): finishLoading(id, stored)
-        case .failure(let failure): goOnWithoutThePast(id, failure.sentence)
+        case .failure(let failure): openWithoutHistory(id, failure.sentence)
         }
     }
 
-    func roomLoadTimedOut(_ id: RoomID) { goOnWithoutThePast(id, "the disk does not answer") }
+    func roomLoadTimedOut(_ id: RoomID) { openWithoutHistory(id, "the disk does not answer") }
 
-    private func goOnWithoutThePast(_ id: RoomID, _ reason: String) {
+    private func openWithoutHistory(_ id: RoomID, _ reason: String) {
         guard let room = room(id), room.isLoading else { return }
         context.note(
             .error, "room-not-loaded", "cannot read a room from the store: \(reason)",
@@ -133,17 +133,17 @@ extension Bridge {
         finishLoading(id, nil)
     }
 
-    /// - Parameter stored: nil: it cannot be read.
+    /// - Parameter stored: nil: not readable.
     private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
         context.timers.cancel(.roomLoad(id))
-        // A bridge that closes its links opens none.
+        // No room is opened during shutdown.
         guard lifecycle.phase == .running || lifecycle.phase == .draining, let room = room(id), room.isLoading else {
             return
         }
         room.loaded(stored, context)
         irc.orderIsKnown(room)
         if room.missingSince != nil { room.opened(context) }
-        // When they entered, nobody knew what failed of theirs.
+        // Failures of clients that joined during loading.
         for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = irc.sessions[client] else { continue }
             irc.tellUntold(room, session)

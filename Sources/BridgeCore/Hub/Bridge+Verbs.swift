@@ -9,21 +9,21 @@ import Rooms
 public import Upstream
 public import WireBytes
 
-// What the driver calls: every verb says what happened, and leaves its consequences in `takeActions()`. Nothing below calls these.
+// The driver's interface: every verb reports an event, and leaves its effects in `takeActions()`.
 
 extension Bridge {
     // MARK: - The driver's side
 
-    /// What the driver must do now, in order.
+    /// The actions for the driver, in order.
     public func takeActions() -> [BridgeAction] {
-        carryOutBackendWishes()
+        submitBackendRequests()
         return actions.take()
     }
 
-    /// When ``timerFired(now:)`` is due next.
+    /// The time of the next ``timerFired(now:)``.
     public func nextDeadline() -> MonotonicInstant? { context.timers.next() }
 
-    /// Opens the links of all rooms that have one whoever is there.
+    /// Opens the links of all rooms that are not on demand.
     public func start(now: Now) {
         context.now = now
         for account in backends.all where account.settings.authenticates && !account.settings.isOnDemand {
@@ -38,7 +38,7 @@ extension Bridge {
 
     public var clientCount: Int { irc.sessions.count }
 
-    /// How the rooms stand, in the order of the settings.
+    /// The states of the rooms in the order of the settings.
     public var roomStates: [RoomState] {
         rooms.map { room in
             RoomState(
@@ -48,7 +48,7 @@ extension Bridge {
         }
     }
 
-    /// Whether clients are let in: false from the moment a shutdown was asked for.
+    /// Whether clients are accepted: false from the start of a shutdown.
     public var isRunning: Bool { lifecycle.phase == .running }
 
     // MARK: - Clients
@@ -63,22 +63,22 @@ extension Bridge {
         irc.clientReceived(id, bytes)
     }
 
-    /// The client's queue is empty: long answers go on.
+    /// The client's send queue is empty; long replies continue.
     public func clientDrained(_ id: ClientID, now: Now) {
         context.now = now
         irc.clientDrained(id)
     }
 
-    /// The client sends no more, and may still read.
+    /// The connection is half-closed: the client sends no more and may still read.
     ///
-    /// - Returns: something of what it sent is yet to be carried out, so lines go on being sent to it; it is closed by
-    ///   ``BridgeAction/closeClient(_:)`` in the end. False: it is gone.
+    /// - Returns: whether input of the client is still to be processed. The connection then stays open until
+    ///   ``BridgeAction/closeClient(_:)``; otherwise it is closed.
     public func clientEnded(_ id: ClientID, now: Now) -> Bool {
         context.now = now
         return irc.clientEnded(id)
     }
 
-    /// The connection is gone. `reason` is shown in the QUIT.
+    /// The connection is closed. `reason` is shown in the QUIT.
     public func clientClosed(_ id: ClientID, reason: String, now: Now) {
         context.now = now
         irc.clientClosed(id, reason: reason)
@@ -86,13 +86,13 @@ extension Bridge {
 
     // MARK: - Passwords
 
-    /// The verdict on a `.checkPassword` is there. Verdicts that nobody waits for are ignored.
+    /// The verdict on a `.checkPassword`. Late verdicts are ignored.
     public func passwordChecked(_ id: ClientID, attempt: UInt64, _ verdict: PasswordVerdict, now: Now) {
         context.now = now
         irc.passwordChecked(id, attempt: attempt, verdict)
     }
 
-    /// The answer to a `.hashPassword`; nil: it was never made, too many wait already.
+    /// The result of a `.hashPassword`; nil: not run, too many are pending.
     public func passwordHashed(_ id: ClientID, attempt: UInt64, _ verifier: SCRAMVerifier?, now: Now) {
         context.now = now
         irc.passwordHashed(id, attempt: attempt, verifier)
@@ -106,14 +106,14 @@ extension Bridge {
     }
 
     func connectSlotGranted(_ id: RoomID) {
-        // Whoever waited may be gone since.
+        // The room may be closed meanwhile.
         if room(id) == nil, context.ownLinks[id] == nil {
-            return context.upstream.connects.endTurns(of: id, &context.turn)
+            return context.withTurn { context.upstream.connects.endTurns(of: id, &$0) }
         }
         drive(id) { $0.slotGranted(&$2) }
     }
 
-    /// The room's credentials were read, or could not be.
+    /// The room's credentials were read, or reading failed.
     public func credentialsRead(
         _ room: RoomID, _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, now: Now
     ) {
@@ -121,7 +121,7 @@ extension Bridge {
         drive(room) { $0.credentialsRead(outcome, dialectContext: $1, &$2) }
     }
 
-    /// TLS stands on a connection through a proxy.
+    /// TLS is established on a connection through a proxy.
     public func upstreamSecured(_ room: RoomID, now: Now) {
         context.now = now
         drive(room) { $0.transportSecured(&$2) }
@@ -133,7 +133,7 @@ extension Bridge {
             let (wasUp, taken) = (known.link.isUp, known.link.loginsTaken)
             drive(room) { $0.bytesReceived(bytes, dialectContext: $1, &$2) }
             noteLink(known.link, of: room, backend: known.settings.backend, wasUp: wasUp, taken: taken)
-            // The backend is there now, whatever kept it from answering before.
+            // The backend is reachable now; an earlier request for the identity may have failed.
             if !wasUp, known.link.isUp, let account = backends[known.settings.backend] {
                 settle(account) { $0.identify(&$1) }
             }

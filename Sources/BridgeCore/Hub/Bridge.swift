@@ -5,10 +5,10 @@ import Identities
 import Rooms
 import Upstream
 
-// The hub: it passes what happens on to who has to do with it, and owns no feature.
+// The hub: routes events to their owners, and owns no feature.
 //
-// Every verb says what happened and leaves its consequences in `takeActions()`. The bridge opens no socket, reads no
-// clock and draws no randomness by itself, so a test can play any conversation on a manual clock.
+// Every verb reports an event and leaves its effects in `takeActions()`. The bridge opens no socket, reads no clock and
+// draws no randomness, so tests can play any conversation on a manual clock.
 
 public final class Bridge {
     let context: RoomsContext
@@ -20,7 +20,7 @@ public final class Bridge {
     let serverWishes: ServerWishes
     let irc: IRCServer
 
-    /// - Parameter stored: what an earlier process left; nil: nothing is persisted.
+    /// - Parameter stored: the state of an earlier process; nil: no store.
     public init(
         settings: BridgeSettings, stored: StoredState? = nil, now: Now, random: AnyRandomNumberGenerator
     ) {
@@ -46,6 +46,6 @@ public final class Bridge {
 
     var rooms: [Room] { roomTable.all }
 
-    /// What an open room was told to be; nil when there is none of that number any more.
+    /// The settings of an open room; nil: no longer open.
     public func settings(of id: RoomID) -> RoomSettings? { room(id)?.settings }
 }

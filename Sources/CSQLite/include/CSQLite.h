@@ -1,7 +1,7 @@
 #ifndef CHATBRIDGE_CSQLITE_H
 #define CHATBRIDGE_CSQLITE_H
 
-// SQLite for Swift: what its header says by macros with casts is not imported, so it stands here as functions. No logic.
+// SQLite for Swift: macros with casts in its header are not imported, so they stand here as functions. No logic.
 
 #include <sqlite3.h>
 

@@ -10,7 +10,7 @@
 // without importing a platform. No logic here.
 //
 // System headers stay in system.c: including them here makes Swift see two definitions of the same structures.
-// Unless a comment says otherwise, a call answers a value of zero or more, or the negated errno.
+// Unless a comment says otherwise, a call returns a value of zero or more, or the negated errno.
 
 /// Finds `byte` in `count` bytes at `base`; NULL when absent.
 static inline const void *cb_memchr(const void *base, int byte, size_t count) { return memchr(base, byte, count); }
@@ -20,8 +20,8 @@ static inline int cb_memcmp(const void *a, const void *b, size_t count) { return
 /// Sixteen bytes at once. The compiler's own vectors: a few instructions, where Swift's take them byte by byte.
 typedef signed char cb_bytes16 __attribute__((vector_size(16)));
 
-/// One bit for each of the sixteen bytes at `bytes`, the first one's the lowest: set for a quote, a backslash, a control,
-/// and what is beyond ASCII. All others may stand in a JSON string as they are.
+/// One bit for each of the sixteen bytes at `bytes`, the first one's the lowest: set for a quote, a backslash, a control
+/// and a byte beyond ASCII. All others may stand in a JSON string as they are.
 static inline uint64_t cb_json_marks16(const uint8_t *bytes) {
     cb_bytes16 word;
     __builtin_memcpy(&word, bytes, sizeof word);
@@ -61,7 +61,7 @@ static inline cb_bytes16 cb_json_escapes16(cb_bytes16 word) {
     return (cb_bytes16)(((bytes16)word < 0x20) | (word == '"') | (word == '\\'));
 }
 
-/// Copies bytes that may stand in a JSON string as they are. Answers whether all may: otherwise what is copied means nothing.
+/// Copies bytes that may stand in a JSON string as they are. Returns whether all may: otherwise the copy is invalid.
 /// As many bytes as fit into a word of some size are a first and a last one, which may overlap.
 static inline bool cb_json_copy_plain(uint8_t *to, const uint8_t *from, size_t count) {
     cb_bytes16 word, escapes = {0};
@@ -92,7 +92,7 @@ static inline bool cb_json_copy_plain(uint8_t *to, const uint8_t *from, size_t c
             to[0] = first;
             to[count / 2] = middle;
             to[count - 1] = last;
-            // Beyond them stand letters.
+            // The rest is letters.
             halves[0] = halves[1] = 0x6161616161000000 | (uint64_t)last << 16 | (uint64_t)middle << 8 | first;
         } else {
             return true;
@@ -105,14 +105,13 @@ static inline bool cb_json_copy_plain(uint8_t *to, const uint8_t *from, size_t c
 }
 
 // Base64, sixteen digits at a time, as far as that goes. All values are in the order of their lowest byte first; on
-// machines of the other order these answer that nothing was done.
+// machines of the other order these return that nothing was done.
 
 /// Writes the digits of the standard alphabet for the bytes at `from`, sixteen for each twelve of them.
-/// Answers how many bytes that are; at most fifteen are left.
+/// Returns how many bytes that are; at most fifteen are left.
 size_t cb_base64_encode(const uint8_t *from, size_t count, uint8_t *to);
-/// Writes the bytes for the digits of either alphabet at `from`, twelve for each sixteen of them, and behind those a byte
-/// that means nothing. Answers how many digits that are: at most 23 are left, or something among the next sixteen is
-/// no digit.
+/// Writes the bytes for the digits of either alphabet at `from`, twelve for each sixteen of them, and behind those a
+/// byte to be ignored. Returns how many digits that are: at most 23 are left, or one of the next sixteen is no digit.
 size_t cb_base64_decode(const uint8_t *from, size_t count, uint8_t *to);
 
 // Readiness.
@@ -164,8 +163,6 @@ int cb_socket_error(int descriptor);
 /// Makes the coming close() send a reset and drop what is queued in the kernel.
 void cb_close_with_reset(int descriptor);
 void cb_close(int descriptor);
-/// The user id at the other end of a Unix socket.
-int64_t cb_peer_user(int descriptor);
 int cb_set_nonblocking(int descriptor);
 int64_t cb_receive(int descriptor, void *buffer, size_t capacity);
 int64_t cb_send(int descriptor, const void *bytes, size_t count);
@@ -178,14 +175,14 @@ int64_t cb_send_spans(int descriptor, const cb_span *spans, int count);
 int cb_thread_start(const char *name, void *(*body)(void *), void *argument, unsigned long *thread);
 void cb_thread_join(unsigned long thread);
 void cb_thread_detach(unsigned long thread);
-/// A mark of the calling thread, by which an event loop knows whether it is on its own thread.
+/// A mark of the calling thread, by which an event loop checks that it is on its own thread.
 const void *cb_thread_mark(void);
 void cb_set_thread_mark(const void *mark);
 
 // Signals.
 
-/// Catches `signals` from now on and answers a descriptor from which one byte, the signal's number, can be read for
-/// each that arrives. One pipe a process: every call answers the same descriptor.
+/// Catches `signals` from now on and returns a descriptor from which one byte, the signal's number, can be read for
+/// each that arrives. One pipe a process: every call returns the same descriptor.
 int cb_signal_watch(const int *signals, int count);
 /// Restores the default action of `signals`.
 void cb_signal_unwatch(const int *signals, int count);
@@ -199,13 +196,12 @@ int64_t cb_realtime_nanoseconds(void);
 void cb_memory_trim(void);
 int64_t cb_getrandom(void *buffer, size_t count);
 int cb_isatty(int descriptor);
-/// Raises the soft limit of open files to the hard one; answers the soft limit then in force.
+/// Raises the soft limit of open files to the hard one; returns the soft limit then in force.
 int64_t cb_raise_open_files(void);
 int64_t cb_open_file_limit(void);
-int cb_lower_open_files(int64_t limit);
 /// Writes the machine's name, always terminated by NUL.
 int cb_hostname(char *buffer, size_t capacity);
-/// What an error number means, in English; never NULL.
+/// The text of an error number, in English; never NULL.
 const char *cb_error_text(int error);
 
 #endif

@@ -50,7 +50,7 @@ typedef struct cb_toml_document cb_toml_document;
 /// Parses `count` bytes. NULL only when memory is out; a syntax error is a document whose `cb_toml_error` is not NULL.
 cb_toml_document *cb_toml_parse(const char *bytes, size_t count);
 
-/// What is wrong with the text, UTF-8 and NUL-terminated, or NULL when it parsed. Fills in where (1-based).
+/// The error in the text, UTF-8 and NUL-terminated, or NULL when it parsed. Fills in where (1-based).
 const char *cb_toml_error(const cb_toml_document *document, uint32_t *line, uint32_t *column);
 
 /// Nodes of a document that parsed; the first is the root table. 0 after an error.

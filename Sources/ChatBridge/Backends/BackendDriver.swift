@@ -1,13 +1,11 @@
-import BridgeCore
 import BridgeTypes
 import Dialects
 import HTTPProtocol
-import IRCServer
 import Rooms
 import Transport
 import Upstream
 
-/// Carries out what the accounts at backends ask for: calls over HTTP on the loop, files beside it.
+/// Executes the requests of backend accounts: calls over HTTP on the loop, files beside it.
 final class BackendDriver {
     /// Files are small and the disk is one.
     static let fileThreads = 1
@@ -15,7 +13,7 @@ final class BackendDriver {
     static let maxWaitingFiles = 1000
 
     let client = HTTPClient()
-    /// For files: they take long, and calls must not wait for those who read slowly.
+    /// For files: they take long, and calls must not wait for slow readers.
     let files = HTTPClient(connectionsPerOrigin: MediaBounds.downloads)
     /// By the index of the backend.
     private let places: [BackendPlace]
@@ -29,7 +27,7 @@ final class BackendDriver {
 
     /// - Parameters:
     ///   - names: of the backends, in the order of the bridge's settings, as `places` are.
-    ///   - secrets: reads what an account is proven with; called on another thread.
+    ///   - secrets: reads the account's credentials; called on another thread.
     init(
         loop: NetworkLoop, names: [String], places: [BackendPlace], store: TokenStore,
         secrets: @escaping @Sendable (BackendID) -> Result<BackendSecrets, UpstreamCredentialsFailure>
@@ -44,8 +42,8 @@ final class BackendDriver {
     private func name(_ id: BackendID) -> String { names.indices.contains(id.index) ? names[id.index] : "" }
 
     func call(
-        _ order: BackendCallOrder, _ transport: Transport,
-        _ done: @escaping @Sendable (Result<BackendAnswered, BackendCallFailure>, Transport) -> Void
+        _ order: BackendCallRequest, _ transport: Transport,
+        _ done: @escaping @Sendable (Result<BackendCallResponse, BackendCallFailure>, Transport) -> Void
     ) {
         let request: HTTPClientRequest
         do throws(BackendCallFailure) {
@@ -67,7 +65,7 @@ final class BackendDriver {
                     RetryAfter.delay($0, wallMilliseconds: wall)
                 }
                 let answer = BackendAnswer(status: response.head.status, body: response.body)
-                done(.success(BackendAnswered(answer, retryAfter: retryAfter)), transport)
+                done(.success(BackendCallResponse(answer, retryAfter: retryAfter)), transport)
             case .failure(let error):
                 done(
                     .failure(BackendCallFailure(sentence: "\(host): \(error.sentence)", isFinal: error.isFinal)),
@@ -79,9 +77,9 @@ final class BackendDriver {
     /// Asks for a file, which comes to `receiver`.
     ///
     /// - Parameter fields: more of the request's head, which can stand there.
-    /// - Returns: nil: it cannot be asked for, and nobody is told.
+    /// - Returns: nil: the file cannot be requested, and `done` is not called.
     func fetch(
-        _ order: BackendCallOrder, fields: [(name: String, value: String)], _ transport: Transport,
+        _ order: BackendCallRequest, fields: [(name: String, value: String)], _ transport: Transport,
         _ receiver: any HTTPBodyReceiver, _ done: @escaping HTTPClient.Completion
     ) -> HTTPClient.CallID? {
         guard places.indices.contains(order.backend.index),

@@ -1,13 +1,10 @@
-import BridgeCore
 import Dialects
 import HTTPProtocol
-import IRCServer
-import Rooms
 import Transport
 import Upstream
 import WireBytes
 
-/// Where a backend is asked and how: what turns a dialect's request into one that can be sent.
+/// The origin and the HTTP settings of a backend: turns a dialect's request into a complete one.
 struct BackendPlace: Sendable {
     /// The backend's own; tokens go nowhere else.
     var base: HTTPURL?
@@ -22,7 +19,7 @@ struct BackendPlace: Sendable {
     ///
     /// - Throws: a sentence without secrets, when the target lies elsewhere or something cannot stand in a head.
     func request(
-        _ order: BackendCallOrder, using random: inout some RandomNumberGenerator
+        _ order: BackendCallRequest, using random: inout some RandomNumberGenerator
     ) throws(BackendCallFailure) -> HTTPClientRequest {
         let url = try self.url(order.request)
         var request = HTTPClientRequest(
@@ -32,15 +29,15 @@ struct BackendPlace: Sendable {
         request.stallTimeout = order.stallTimeout
         request.maxBodyBytes = order.maxAnswerBytes
         request.tls = tls
-        // With something of ours beside it, a backend could answer for the bridge and not for the client.
+        // With the relay's certificate, a backend could answer for the relay and not for the client.
         if order.carriesClientTokenOnly { request.tls?.identity = nil }
         request.proxies = proxies
-        // A redirect would turn a POST into something else, and what is asked has one address.
+        // A redirect would change a POST, and calls have one address.
         request.followsRedirects = order.request.method == .get
         var fields = [(name: "Accept", value: "application/json")]
         if !userAgent.isEmpty { fields.append((name: "User-Agent", value: userAgent)) }
-        // What an order shows about itself takes the place of what the configuration has under that name: of two, servers
-        // take either, and a client's token would be judged by the configuration's.
+        // Credentials of an order replace configured headers of the same name: servers take either of two, and would
+        // judge a client's token by the configuration's.
         let shown = Set(order.authorization.headers.map { ASCII.lowercased($0.name) })
         if isOwn(url), !order.carriesClientTokenOnly {
             fields += headers.filter { !shown.contains(ASCII.lowercased($0.name)) }

@@ -1,18 +1,16 @@
-import BridgeCore
 import Configuration
 import Dialects
 import HTTPProtocol
-import IRCServer
 import Upstream
 
-/// A backend with an account or calls: what the core is told of it, where it is asked, and what its account is proven with.
+/// A backend with an account or calls: the core's settings, the HTTP settings, and the account's credentials.
 struct BackendPlan: Sendable {
     var settings: BackendSettings
     var place: BackendPlace
     var source: AccountSecrets.Source
 
-    /// Every backend that a room has. Those whose dialect is unknown are left out, which the configuration's own check
-    /// rules out.
+    /// All backends of rooms. Those with an unknown dialect are left out, which the configuration's own check rules
+    /// out.
     static func plans(_ configuration: Configuration, environmentProxies: HTTPProxyRules) -> [BackendPlan] {
         let shared: [BackendPlan] = configuration.backendsInUse.compactMap { backend in
             guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
@@ -25,7 +23,7 @@ struct BackendPlan: Sendable {
         return shared + configuration.accounts.flatMap { own($0, configuration, environmentProxies) }
     }
 
-    /// What an account's own logins need beside the sockets, where there is anything.
+    /// The backends of an account's own logins.
     private static func own(
         _ account: AccountConfiguration, _ configuration: Configuration, _ environmentProxies: HTTPProxyRules
     ) -> [BackendPlan] {
@@ -50,7 +48,7 @@ struct BackendPlan: Sendable {
 
     /// - Parameters:
     ///   - room: has auth, TLS, proxy, headers, user agent and the place of calls.
-    ///   - user: whose account it is; as in `auth` or the backend's own.
+    ///   - user: the account's user name, from `auth` or the backend's own.
     init(
         name: String, _ room: RoomConfiguration, dialect: any Dialect, user: String?, password: SecretSource?,
         environmentProxies: HTTPProxyRules

@@ -1,12 +1,10 @@
-import BridgeCore
 import ChatModel
 import Glibc
-import IRCServer
 import JSONText
 import Rooms
 import Upstream
 
-/// Keeps the tokens of backends over a restart: one file each, for the owner's eyes alone.
+/// Stores the tokens of backends persistently: one file each, readable by its owner alone.
 ///
 /// A file is always whole: the new one is written beside it, brought to the disk and put in its place.
 struct TokenStore: Sendable {
@@ -33,31 +31,11 @@ struct TokenStore: Sendable {
     /// - Throws: a sentence that names the place, never the contents.
     func save(_ tokens: StoredTokens, backend: String) throws(UpstreamCredentialsFailure) {
         guard let path = path(backend) else { throw UpstreamCredentialsFailure("\"\(backend)\" cannot name a file") }
-        guard InstanceIdentity.makeDirectory(directory) else { throw Self.failure(directory) }
-        let fresh = "\(path).\(getpid()).new"
-        // Left over by a crash; ours, because of the process number.
-        _ = unlink(fresh)
-        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Self.failure(fresh) }
-        let bytes = Self.text(tokens)
-        var written = 0
-        while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            written += count
+        guard StateFile.makeDirectory(directory) else {
+            throw UpstreamCredentialsFailure(StateFile.lastError(directory))
         }
-        let isKept = written == bytes.count && fsync(descriptor) == 0
-        let failure = Self.failure(fresh)
-        _ = close(descriptor)
-        guard isKept else {
-            _ = unlink(fresh)
-            throw failure
-        }
-        guard rename(fresh, path) == 0 else {
-            let failure = Self.failure(path)
-            _ = unlink(fresh)
-            throw failure
+        if let failure = StateFile.replace(path, with: Self.text(tokens), syncs: true) {
+            throw UpstreamCredentialsFailure(failure)
         }
         // The new name too; where the file system cannot, the file itself is safe.
         let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -67,22 +45,9 @@ struct TokenStore: Sendable {
         }
     }
 
-    /// What is kept; nil when there is nothing that can be used. Blocks on the disk.
+    /// The stored tokens; nil when there are no usable ones. Blocks on the disk.
     func read(backend: String) -> StoredTokens? {
-        guard let path = path(backend) else { return nil }
-        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { _ = close(descriptor) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 4096)
-        while bytes.count <= Self.maxFileBytes {
-            let count = Glibc.read(descriptor, &piece, piece.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            bytes += piece[..<count]
-        }
-        guard bytes.count <= Self.maxFileBytes else { return nil }
-        return Self.tokens(bytes)
+        path(backend).flatMap { StateFile.read($0, maxBytes: Self.maxFileBytes) }.flatMap(Self.tokens)
     }
 
     // MARK: - Contents
@@ -104,9 +69,5 @@ struct TokenStore: Sendable {
         return StoredTokens(
             access: access, refresh: json["refresh_token"]?.string,
             expiresAt: json["expires_at_ms"]?.integer.map { ChatTimestamp(milliseconds: $0) }, owner: owner)
-    }
-
-    private static func failure(_ path: String) -> UpstreamCredentialsFailure {
-        UpstreamCredentialsFailure("\(path): \(String(cString: strerror(errno)))")
     }
 }

@@ -1,18 +1,16 @@
-import BridgeCore
 import BridgeTypes
 import ChatModel
 import Configuration
 import Glibc
-import IRCServer
 import Rooms
 import Upstream
 import WireBytes
 
-/// Reads what rooms show to their backends, anew for each attempt.
+/// Reads the credentials of rooms, anew for each attempt.
 struct UpstreamSecrets {
     private let auths: PerRoom<AuthConfiguration>
     private let rooms: [RoomSettings]
-    /// What accounts show of their own, by the account's and the room's name.
+    /// Credentials of accounts' own, by the account's and the room's name.
     private let own: [[String]: AuthConfiguration]
     private let environment: ConfigurationEnvironment
 
@@ -28,7 +26,7 @@ struct UpstreamSecrets {
         self.environment = environment
     }
 
-    /// What an account shows of its own in a room, as it is now.
+    /// An account's own credentials in a room, read now.
     func read(account: String, in room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
         guard rooms.indices.contains(room.index), let auth = own[[account, rooms[room.index].name]] else {
             // Never the room's own instead.
@@ -83,11 +81,11 @@ struct UpstreamSecrets {
     }
 }
 
-/// Reads what the accounts at backends are proven with.
+/// Reads the credentials of backend accounts.
 struct AccountSecrets: Sendable {
     struct Source: Sendable {
         let auth: AuthConfiguration
-        /// Whether somebody logs in; else what the rooms show is shown.
+        /// Whether the account logs in; else the rooms' credentials are used.
         let isLogin: Bool
         let user: String
         let password: SecretSource?

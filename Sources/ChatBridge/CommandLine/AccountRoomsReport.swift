@@ -1,13 +1,13 @@
 import Configuration
 
-/// Accounts whose `rooms` keep nobody out, since whoever wants another room comes in without such an account. The operator may
-/// take that for a protection, so `check` warns of it.
+/// Accounts with a limited `rooms` that clients can bypass by entering without such an account. `check` warns of it,
+/// since it looks like a protection.
 struct AccountRoomsReport: Equatable {
     var accounts: [String]
     /// Ways around it, as parts of a sentence; at least one.
     var ways: [String]
 
-    /// Nil: no account is limited to rooms, or nobody comes in without one.
+    /// Nil: no account is limited to rooms, or there is no way without one.
     init?(_ configuration: Configuration) {
         accounts = configuration.accounts.filter { !$0.rooms.contains(AccountConfiguration.allRooms) }.map(\.name)
         ways = [Self.withoutAccount(configuration), Self.withNewAccount(configuration), Self.withToken(configuration)]

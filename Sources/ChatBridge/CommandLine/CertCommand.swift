@@ -2,7 +2,7 @@ import Glibc
 import Transport
 
 extension OfflineCommands {
-    /// `chatbridge cert`: a certificate for a listener, or what one is known by.
+    /// `chatbridge cert`: makes a certificate for a listener, or prints a fingerprint.
     static func cert(_ options: CertOptions, output: Output, errors: Output) -> Int32 {
         switch options {
         case .selfSigned(let names, let directory, let days):
@@ -21,7 +21,7 @@ extension OfflineCommands {
         _ names: [String], _ directory: String, _ days: Int, output: Output, errors: Output
     ) -> Int32 {
         let now = SystemClock.wallMilliseconds() / 1000
-        let maker = CertificateMaker(
+        let maker = CertificateGenerator(
             names: names.isEmpty ? ownNames : names, notBefore: now - slowClock,
             notAfter: now + Int64(days) * 24 * 60 * 60)
         do {
@@ -58,21 +58,15 @@ extension OfflineCommands {
         }
     }
 
-    /// Both files are for their owner only: the certificate is public, but nobody else has business with the pair.
+    /// Both files are for their owner only: the certificate is public, but the pair belongs to one program.
     private static func writeNew(_ path: String, _ bytes: [UInt8]) throws(WritingError) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw WritingError(path: path, code: errno) }
         defer { _ = close(descriptor) }
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else {
-                let code = errno
-                unlink(path)
-                throw WritingError(path: path, code: code)
-            }
-            rest = rest.dropFirst(written)
+        guard StateFile.write(bytes, to: descriptor) else {
+            let code = errno
+            unlink(path)
+            throw WritingError(path: path, code: code)
         }
     }
 

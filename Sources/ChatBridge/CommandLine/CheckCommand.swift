@@ -1,7 +1,5 @@
-import BridgeCore
 import Configuration
 import IRCServer
-import Rooms
 
 /// The commands that need no network: they write text and return an exit code.
 ///
@@ -25,8 +23,8 @@ enum OfflineCommands {
         return ExitCode.ok
     }
 
-    /// `chatbridge check`: every problem; or, of each room with a described dialect, what confirms its messages, what is no
-    /// mistake but may not be meant, after `warning:`, and `ok`.
+    /// `chatbridge check`: every problem; or, for each room with a described dialect, its confirmation, then
+    /// questionable settings after `warning:`, and `ok`.
     ///
     /// - Returns: 0, or ``ExitCode/configuration`` when something is wrong.
     static func check(

@@ -24,7 +24,7 @@ struct GlobalOptions: Equatable, Sendable {
     var logLevel: LogLevel?
     var color = ColorChoice.auto
 
-    /// What these flags say about the configuration.
+    /// The settings in these flags.
     func request(
         needsRooms: Bool = true, storage: StoragePlace = StorageConfiguration().place
     ) -> ConfigurationRequest {
@@ -50,11 +50,11 @@ struct CheckOptions: Equatable, Sendable {
     var frame: String?
     /// A file with events to encode; `-` for standard input.
     var event: String?
-    /// Whose dialect reads them: a name in `[[rooms]]`.
+    /// A name in `[[rooms]]`, for its dialect.
     var room: String?
 }
 
-/// What a command line asks for.
+/// The command of a command line.
 enum Invocation: Equatable, Sendable {
     case run(GlobalOptions)
     case demo(GlobalOptions)
@@ -101,10 +101,8 @@ enum CommandLineParser {
         let split = try words(arguments)
         let command: CommandRow
         if let word = split.command {
-            guard let name = CommandName(rawValue: word), let row = CommandTable.row(name) else {
-                let hint = NearestName.hint(for: word, among: CommandTable.visibleRows.map(\.name.rawValue))
-                throw UsageError(message: "unknown command \"\(word)\"\(hint)")
-            }
+            let name = try commandName(word)
+            guard let row = CommandTable.row(name) else { throw unknownCommand(word) }
             command = row
         } else if let row = CommandTable.row(.run) {
             command = row
@@ -135,33 +133,20 @@ enum CommandLineParser {
             return .check(options, try checkOptions(split))
         case .cert: return .cert(try certOptions(split))
         case .hashPassword:
-            guard let text = split.value(of: "iterations") else {
-                return .hashPassword(iterations: SCRAMVerifier.defaultIterations)
+            let range = SCRAMVerifier.iterationRange
+            let number = try number(split, "iterations", in: range) { text in
+                "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)"
             }
-            guard let number = Int(text), SCRAMVerifier.iterationRange.contains(number) else {
-                let range = SCRAMVerifier.iterationRange
-                throw UsageError(
-                    message: "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)")
-            }
-            return .hashPassword(iterations: number)
+            return .hashPassword(iterations: number ?? SCRAMVerifier.defaultIterations)
         case .version: return .version
         case .help:
-            guard let word = split.operands.first else { return .help(nil) }
-            guard let name = CommandName(rawValue: word) else {
-                let hint = NearestName.hint(for: word, among: CommandTable.visibleRows.map(\.name.rawValue))
-                throw UsageError(message: "unknown command \"\(word)\"\(hint)")
-            }
-            return .help(name)
+            return .help(try split.operands.first.map { word throws(UsageError) in try commandName(word) })
         case .autobahnClient:
             guard let url = split.operands.first else {
                 throw UsageError(message: "\"autobahn-client\" needs the URL of a fuzzing server")
             }
-            var only: Int?
-            if let text = split.value(of: "case") {
-                guard let number = Int(text), number > 0 else {
-                    throw UsageError(message: "--case \"\(text)\" is not the number of a case, from 1")
-                }
-                only = number
+            let only = try number(split, "case", in: 1...Int.max) {
+                "--case \"\($0)\" is not the number of a case, from 1"
             }
             return .autobahnClient(url: url, agent: split.value(of: "agent") ?? "chatbridge", only: only)
         case .ircTables: return .ircTables
@@ -169,12 +154,27 @@ enum CommandLineParser {
         }
     }
 
-    private static func port(_ words: Words) throws(UsageError) -> UInt16? {
-        guard let text = words.value(of: "port") else { return nil }
-        guard let number = UInt16(text) else {
-            throw UsageError(message: "--port \"\(text)\" is not a port (0 to 65535)")
-        }
+    private static func commandName(_ word: String) throws(UsageError) -> CommandName {
+        guard let name = CommandName(rawValue: word) else { throw unknownCommand(word) }
+        return name
+    }
+
+    private static func unknownCommand(_ word: String) -> UsageError {
+        let hint = NearestName.hint(for: word, among: CommandTable.visibleRows.map(\.name.rawValue))
+        return UsageError(message: "unknown command \"\(word)\"\(hint)")
+    }
+
+    /// The value of a flag as a number; nil without the flag.
+    private static func number(
+        _ words: Words, _ flag: String, in range: ClosedRange<Int>, otherwise message: (String) -> String
+    ) throws(UsageError) -> Int? {
+        guard let text = words.value(of: flag) else { return nil }
+        guard let number = Int(text), range.contains(number) else { throw UsageError(message: message(text)) }
         return number
+    }
+
+    private static func port(_ words: Words) throws(UsageError) -> UInt16? {
+        try number(words, "port", in: 0...65_535) { "--port \"\($0)\" is not a port (0 to 65535)" }.map { UInt16($0) }
     }
 
     private static func checkOptions(_ split: Words) throws(UsageError) -> CheckOptions {
@@ -196,15 +196,11 @@ enum CommandLineParser {
             if split.operands.count > 1 {
                 throw UsageError(message: "\"\(split.operands[1])\" is too much: names are written --name HOST")
             }
-            var days = 365
-            if let text = split.value(of: "days") {
-                guard let number = Int(text), (1...CertOptions.maxDays).contains(number) else {
-                    throw UsageError(message: "--days \"\(text)\" is not a number from 1 to \(CertOptions.maxDays)")
-                }
-                days = number
+            let days = try number(split, "days", in: 1...CertOptions.maxDays) {
+                "--days \"\($0)\" is not a number from 1 to \(CertOptions.maxDays)"
             }
             let names = split.flags.filter { $0.name == "name" }.map(\.value)
-            return .selfSigned(names: names, directory: split.value(of: "out") ?? ".", days: days)
+            return .selfSigned(names: names, directory: split.value(of: "out") ?? ".", days: days ?? 365)
         case "fingerprint":
             guard split.operands.count == 2, let file = split.operands.last else {
                 throw UsageError(message: "\"cert fingerprint\" needs a file: cert fingerprint FILE")

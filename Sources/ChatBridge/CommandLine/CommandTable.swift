@@ -1,11 +1,9 @@
-import Configuration
-
 /// A flag: its spellings and a line about it.
 struct CommandFlag: Sendable {
     /// Without the dashes.
     let name: String
     let short: Character?
-    /// What its value is called in the help, or nil for a flag without one.
+    /// The value's name in the help, or nil for a flag without one.
     let valueName: String?
     let summary: String
 
@@ -26,12 +24,12 @@ enum CommandName: String, CaseIterable, Sendable {
     case ircTables = "irc-tables"
 }
 
-/// A command: what it is called, what it takes and what it says of itself.
+/// A command: its name, arguments and help.
 struct CommandRow: Sendable {
     let name: CommandName
     /// One line for the overview.
     let summary: String
-    /// What may stand behind the name without dashes, or nil for nothing.
+    /// The operand's name, or nil for none.
     let operandName: String?
     var maxOperands = 1
     let flags: [CommandFlag]
@@ -122,7 +120,7 @@ enum CommandTable {
             details: ["What the IRC side offers, as scripts/generate-docs puts it into the page."], isHidden: true),
     ]
 
-    /// The rows that people are told of.
+    /// The rows of the overview.
     static var visibleRows: [CommandRow] { rows.filter { !$0.isHidden } }
 
     static func row(_ name: CommandName) -> CommandRow? { rows.first { $0.name == name } }

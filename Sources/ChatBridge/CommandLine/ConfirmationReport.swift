@@ -2,14 +2,14 @@ import Configuration
 import DescribedDialects
 import Dialects
 
-/// What confirms the messages of a room with a described dialect, and what becomes of unconfirmed ones when the link is
+/// The confirmation of messages in a room with a described dialect, and the fate of unconfirmed ones when the link is
 /// lost: deduced from the description, so the operator should see it.
 struct ConfirmationReport: Equatable {
     var room: String
     var confirmedBy: String
     var afterALostLink: String
 
-    /// One for each room whose dialect is described, in their order.
+    /// One for each room with a described dialect, in their order.
     static func reports(_ configuration: Configuration) -> [Self] {
         configuration.rooms.compactMap { room in
             guard let dialect = try? configuration.dialect(of: room) as? CustomDialect else { return nil }
@@ -54,6 +54,6 @@ struct ConfirmationReport: Equatable {
 }
 
 extension DialectTraits {
-    /// Whether a pong may take the place of what was deduced.
+    /// Whether a pong may replace the deduced confirmation.
     fileprivate var isConfirmationDoubtful: Bool { confirmationIsGuess && confirmation != .none }
 }

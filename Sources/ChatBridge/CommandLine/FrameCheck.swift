@@ -4,11 +4,10 @@ import DescribedDialects
 import Dialects
 import JSONText
 
-/// `chatbridge check --frame FILE`: what a backend's frames mean to a room's dialect, and with `--event` what events become.
+/// `chatbridge check --frame FILE`: decodes a backend's frames with a room's dialect; with `--event` encodes events.
 ///
-/// A line of output for each frame or event, with the keys of the codec fixtures: `event` or `drop`, `frame` or `frames`.
-/// A described dialect also says which of its rules spoke, as `rule`, and `other_room` where a frame is of
-/// another room than ours.
+/// A line of output for each frame or event, with the keys of the codec fixtures: `event` or `drop`, `frame` or
+/// `frames`. A described dialect adds the matching rule as `rule`, and `other_room` where a frame is of another room.
 struct FrameCheck {
     let dialect: any Dialect
     let context: DialectContext

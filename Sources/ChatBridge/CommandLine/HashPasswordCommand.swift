@@ -2,9 +2,9 @@ import Digests
 import Glibc
 import IRCProtocol
 
-/// `chatbridge hash-password`: from a password that nobody sees to a line for the configuration.
+/// `chatbridge hash-password`: from a hidden password to a line for the configuration.
 enum HashPasswordCommand {
-    /// What SASL PLAIN can carry.
+    /// The limit of SASL PLAIN.
     static let maxPasswordBytes = SASLPlainResponse.maxPasswordBytes
 
     /// Why there is no password.
@@ -63,7 +63,7 @@ enum HashPasswordCommand {
     }
 
     private static func readLine() throws(InputError) -> SecretBytes {
-        // Byte by byte: what stands behind the line belongs to whoever reads next.
+        // Byte by byte: the rest of the input belongs to the next reader.
         var line: [UInt8] = []
         line.reserveCapacity(maxPasswordBytes + 2)
         defer { SecretBytes.wipe(&line) }

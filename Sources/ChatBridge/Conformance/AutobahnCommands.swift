@@ -13,12 +13,12 @@ enum AutobahnCommands {
     /// Everything but an empty message is compressed, so that the suite sees as much of it as there is.
     static let compression = WebSocketCompression(leastCompressedBytes: 1)
 
-    /// Walks through the cases of the fuzzing server at `url`. The status tells only whether the walk came to its end:
-    /// what the cases found is in the server's report.
+    /// Walks through the cases of the fuzzing server at `url`. The status says only whether the walk was completed: the
+    /// results are in the server's report.
     static func client(url: String, agent: String, only: Int?, errors: Output) async -> Int32 {
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
         do {
-            // Whatever comes behind it, a good base makes good URLs.
+            // A good base makes good URLs, with any suffix.
             _ = try HTTPURL(parsing: base + "/runCase?case=1&agent=" + agent)
         } catch {
             errors("chatbridge: \(base) with agent \(agent): \(error.sentence)\n")
@@ -49,7 +49,7 @@ enum AutobahnCommands {
         }
     }
 
-    /// Echoes on 127.0.0.1 until it is told to stop.
+    /// Echoes on 127.0.0.1 until a signal.
     static func server(port: UInt16, output: Output, errors: Output) async -> Int32 {
         do {
             let loop = try NetworkLoop.start(name: "autobahn")

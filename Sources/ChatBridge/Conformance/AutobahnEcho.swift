@@ -4,7 +4,7 @@ import Transport
 import WSProtocol
 import WireBytes
 
-/// One WebSocket whose messages are sent back as they came.
+/// A WebSocket that echoes its messages.
 private final class AutobahnEcho {
     var connection: WebSocketConnection
     /// The last text, for questions that are answered with one.
@@ -126,7 +126,7 @@ final class AutobahnWalk: TransportDelegate {
 
     /// - Parameters:
     ///   - only: one case, without a report; nil: all of them.
-    ///   - ended: told once, with what kept the walk from its end.
+    ///   - ended: called once, with the reason for an early end.
     init(base: String, agent: String, only: Int?, ended: @escaping (String?) -> Void) {
         self.base = base
         self.agent = agent

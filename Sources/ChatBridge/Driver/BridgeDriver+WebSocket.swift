@@ -1,8 +1,6 @@
 import BridgeCore
 import BridgeTypes
-import HTTPProtocol
 import IRCServer
-import Rooms
 import Transport
 import WSProtocol
 import WireBytes
@@ -43,7 +41,7 @@ extension BridgeDriver {
         case .refused(let response, let why):
             turnAway(id, ByteSlice(copying: response), why, transport)
         case .plainHTTP(let request, _):
-            // What is wrong with the request besides comes first: a page elsewhere is not here with an upgrade either.
+            // Other faults of the request come first: a foreign page may not connect with an upgrade either.
             switch site.judge(request, peer: peer) {
             case .refused(let status, let why): turnAway(id, status, why, transport)
             case .admitted:
@@ -73,7 +71,7 @@ extension BridgeDriver {
         var origin = listener.origin(of: client, requestedName: nil)
         origin.security = Self.security(of: id, transport)
         origin.isWebSocket = true
-        bridge.clientOpened(ClientID(rawValue: id.rawValue), origin: origin, now: Self.now(transport))
+        bridge.clientOpened(id.client, origin: origin, now: Self.now(transport))
         run(transport)
     }
 
@@ -112,7 +110,7 @@ extension BridgeDriver {
     func webSocketReceived(
         _ id: ConnectionID, _ peer: WebSocketPeer, _ bytes: UnsafeRawBufferPointer, _ transport: Transport
     ) {
-        // What is read while the bridge pauses waits behind what waits already.
+        // Bytes read during a pause queue behind the held ones.
         guard !peer.isPaused, !peer.hasHeld else { return peer.hold(bytes) }
         var rest = bytes
         while webSockets.peers[id] === peer {
@@ -137,7 +135,7 @@ extension BridgeDriver {
             guard hasEvent else { return }
             if !lineFromWebSocket.isEmpty {
                 lineFromWebSocket.withUnsafeBytes {
-                    bridge.clientReceived(ClientID(rawValue: id.rawValue), $0, now: Self.now(transport))
+                    bridge.clientReceived(id.client, $0, now: Self.now(transport))
                 }
                 lineFromWebSocket.removeAll(keepingCapacity: true)
                 run(transport)
@@ -148,8 +146,8 @@ extension BridgeDriver {
 
     /// Makes a line of a message, for the bridge to take.
     ///
-    /// A message is one line. A break at its end is what some clients put there; one within would be a second line that
-    /// nobody meant, so it becomes what no line may hold, and the bridge refuses the line aloud.
+    /// A message is one line. A break at its end is removed, since some clients send one; a break within becomes a byte
+    /// that lines may not contain, so that the bridge refuses the line visibly.
     private func takeLine(_ message: UnsafeRawBufferPointer) {
         let (cr, lf): (UInt8, UInt8) = (0x0D, 0x0A)
         var line = message
@@ -168,15 +166,15 @@ extension BridgeDriver {
         }
     }
 
-    /// The client, or a rule that it broke, ended the WebSocket; our Close is on its way.
+    /// The client or a protocol error ended the WebSocket; the Close frame is queued.
     private func endWebSocket(_ id: ConnectionID, _ reason: String, _ transport: Transport) {
         webSockets.remove(id)
         transport.closeAfterFlush(id, linger: Self.clientLinger)
-        bridge.clientClosed(ClientID(rawValue: id.rawValue), reason: reason, now: Self.now(transport))
+        bridge.clientClosed(id.client, reason: reason, now: Self.now(transport))
         run(transport)
     }
 
-    // MARK: - What the bridge wants
+    // MARK: - Actions of the bridge
 
     /// Says goodbye in the WebSocket's own way, before the connection is closed.
     func closeWebSocket(_ id: ConnectionID, _ transport: Transport) {
@@ -193,11 +191,11 @@ extension BridgeDriver {
     func resumeReading(_ id: ConnectionID, _ transport: Transport) {
         guard let peer = webSockets.peers[id] else { return transport.resumeReading(id) }
         peer.resume()
-        // Not from here: what comes of it must not overtake what the bridge has said already.
+        // Not from here: the results must not overtake queued actions.
         webSockets.resumed(id)
     }
 
-    /// Goes on with what was held back, once the bridge's actions are carried out.
+    /// Processes held bytes once the bridge's actions are carried out.
     func continueResumed(_ transport: Transport) {
         guard webSockets.beginContinuing() else { return }
         defer { webSockets.endContinuing() }

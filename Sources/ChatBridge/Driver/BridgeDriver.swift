@@ -4,17 +4,16 @@ import BridgeTypes
 import ChatModel
 import Configuration
 import IRCServer
-import Rooms
 import Transport
 import Upstream
 import WireBytes
 
-/// Runs a ``Bridge`` on an event loop: what sockets and clocks say goes in, actions come out, and the one switch below
+/// Runs a ``Bridge`` on an event loop: events of sockets and clocks go in, actions come out, and the one switch below
 /// carries them out. Knows no protocol.
 final class BridgeDriver: TransportDelegate {
     /// How long a closed client may take to read its last lines.
     static let clientLinger: Duration = .seconds(2)
-    /// How long a backend may take to read what was written before the connection is closed.
+    /// How long a backend may take to read the last bytes before the connection is closed.
     static let upstreamLinger: Duration = .seconds(2)
 
     /// Passwords checked at a time. Each takes a core for a good part of a second; the loop and the rest need theirs.
@@ -24,14 +23,14 @@ final class BridgeDriver: TransportDelegate {
 
     let bridge: Bridge
     private let sendQueueBytes: Int
-    /// What a room shows to its backend, read anew at each call.
+    /// A room's credentials, read anew at each call.
     private let credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>
     /// Nil where nothing is known of the room.
     private let upstreamTLS: (RoomID) -> TLSClientSettings?
     /// Rooms whose connection begins TLS behind a proxy.
     private var securing: Set<RoomID> = []
-    private var handshakeNotes = NoteAllowance()
-    private var strangerNotes = NoteAllowance()
+    private var handshakeNotes = NoteRateLimiter()
+    private var strangerNotes = NoteRateLimiter()
     private let note: (BridgeNote) -> Void
     private var isStopped: () -> Void
     private var roomsByConnection: [ConnectionID: RoomID] = [:]
@@ -57,8 +56,8 @@ final class BridgeDriver: TransportDelegate {
     ///   - upstreamTLS: how each room's connection is secured where its URL says so.
     ///   - backends: asks backends beside the sockets; its client must live on the same loop. Nil: none can be asked.
     ///   - store: the persistent storage; nil: there is none, and the bridge must know of it too.
-    ///   - credentials: reads what a room shows to its backend; called once for each attempt of a room that has any.
-    ///   - note: takes what the operator should know.
+    ///   - credentials: reads a room's credentials; called once for each attempt of a room that has any.
+    ///   - note: receives messages for the operator.
     ///   - stopped: called once, when a shutdown is complete.
     init(
         bridge: Bridge, loop: NetworkLoop, sendQueueBytes: Int,
@@ -96,7 +95,7 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    /// Lets nobody in any more, then stops in order. The ports are free at once, for whoever comes next.
+    /// Stops accepting clients, then stops in order. The ports are free at once for a successor.
     func shutdown(_ transport: Transport) {
         for listener in listeners.keys { transport.closeListener(listener) }
         listeners = [:]
@@ -119,7 +118,7 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
-    // MARK: - What the transport says
+    // MARK: - Events of the transport
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         guard let known = listeners[listener] else { return transport.abort(id, silently: true) }
@@ -128,7 +127,7 @@ final class BridgeDriver: TransportDelegate {
         let name = known.sts == nil ? nil : transport.requestedServerName(id)
         var origin = known.origin(of: peer, requestedName: name)
         origin.security = Self.security(of: id, transport)
-        bridge.clientOpened(ClientID(rawValue: id.rawValue), origin: origin, now: Self.now(transport))
+        bridge.clientOpened(id.client, origin: origin, now: Self.now(transport))
         run(transport)
     }
 
@@ -157,13 +156,13 @@ final class BridgeDriver: TransportDelegate {
         } else if !webSockets.isEmpty, let place = webSockets.place(ofOpening: id) {
             return openingReceived(id, place.listener, place.peer, bytes, transport)
         } else {
-            bridge.clientReceived(ClientID(rawValue: id.rawValue), bytes, now: Self.now(transport))
+            bridge.clientReceived(id.client, bytes, now: Self.now(transport))
         }
         run(transport)
     }
 
     func connectionDrained(_ id: ConnectionID, transport: Transport) {
-        bridge.clientDrained(ClientID(rawValue: id.rawValue), now: Self.now(transport))
+        bridge.clientDrained(id.client, now: Self.now(transport))
         run(transport)
     }
 
@@ -177,18 +176,18 @@ final class BridgeDriver: TransportDelegate {
         } else {
             let isWebSocket = webSockets.peers[id] != nil
             webSockets.remove(id)
-            clientClosed(ClientID(rawValue: id.rawValue), end, isWebSocket: isWebSocket, transport)
+            clientClosed(id.client, end, isWebSocket: isWebSocket, transport)
         }
         run(transport)
     }
 
-    /// Scripts say what they have to say and end their sending side at once; they may still read. A WebSocket has a Close of
-    /// its own for that, behind which nothing may be sent.
+    /// Half-closed connections: scripts end their sending side at once and may still read. A WebSocket has a Close of
+    /// its own, behind which nothing may be sent.
     private func clientClosed(_ client: ClientID, _ end: StreamEnd, isWebSocket: Bool, _ transport: Transport) {
         switch end {
         case .endOfStream where !isWebSocket, .tlsTruncated where !isWebSocket:
             if bridge.clientEnded(client, now: Self.now(transport)) {
-                transport.keepSending(ConnectionID(rawValue: client.rawValue))
+                transport.continueHalfClosed(ConnectionID(rawValue: client.rawValue))
             }
         default: bridge.clientClosed(client, reason: Self.quitReason(end), now: Self.now(transport))
         }
@@ -210,7 +209,8 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``ConnectionRouter`` keeps.
+    /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``ConnectionRouter``
+    /// maintains.
     func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
         [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline()].compactMap { $0 }.min()
     }
@@ -230,15 +230,15 @@ final class BridgeDriver: TransportDelegate {
                 ["peer": peer.host, "more": left > 0 ? "" : "not logged for a while"]))
     }
 
-    func announcementFailed(
-        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    func proxyHeaderFailed(
+        _ failure: ProxyHeaderFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {
         noteSparingly(
             .warn, "client-proxy-refused", "a connection to a listener behind a proxy was dropped: \(failure.sentence)",
             peer, transport)
     }
 
-    /// Notes what strangers do, who could do it without end.
+    /// Logs events that strangers can cause at will, with a rate limit.
     func noteSparingly(
         _ level: BridgeNote.Level, _ event: String, _ text: String, _ peer: SocketAddress, _ transport: Transport
     ) {
@@ -270,7 +270,7 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
-    // MARK: - What the bridge wants
+    // MARK: - Actions of the bridge
 
     func run(_ transport: Transport) {
         repeat {
@@ -290,20 +290,19 @@ final class BridgeDriver: TransportDelegate {
     private func run(_ action: BridgeAction, _ transport: Transport) {
         switch action {
         case .send(let client, let slice):
-            let id = ConnectionID(rawValue: client.rawValue)
-            transport.send(id, webSockets.form(slice, for: id))
+            transport.send(client.connection, webSockets.form(slice, for: client.connection))
         case .fanOut(let slice, let clients, let except):
             guard webSockets.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
             for client in clients where client != except {
-                transport.send(ConnectionID(rawValue: client.rawValue), slice)
+                transport.send(client.connection, slice)
             }
         case .notifyWhenDrained(let client):
-            transport.notifyWhenDrained(ConnectionID(rawValue: client.rawValue))
-        case .pauseReading(let client): pauseReading(ConnectionID(rawValue: client.rawValue), transport)
-        case .resumeReading(let client): resumeReading(ConnectionID(rawValue: client.rawValue), transport)
+            transport.notifyWhenDrained(client.connection)
+        case .pauseReading(let client): pauseReading(client.connection, transport)
+        case .resumeReading(let client): resumeReading(client.connection, transport)
         case .closeClient(let client):
-            closeWebSocket(ConnectionID(rawValue: client.rawValue), transport)
-            transport.closeAfterFlush(ConnectionID(rawValue: client.rawValue), linger: Self.clientLinger)
+            closeWebSocket(client.connection, transport)
+            transport.closeAfterFlush(client.connection, linger: Self.clientLinger)
         case .readCredentials(let room, _):
             hasAnswered = true
             bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
@@ -365,7 +364,7 @@ final class BridgeDriver: TransportDelegate {
         connectionsByRoom[room] = id
     }
 
-    /// From here on the connection is nobody's: its end is no news to the bridge.
+    /// Detaches the connection: its end is not reported to the bridge.
     private func closeUpstream(_ room: RoomID, flush: Bool, _ transport: Transport) {
         guard let id = connectionsByRoom.removeValue(forKey: room) else { return }
         roomsByConnection[id] = nil
@@ -377,47 +376,44 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
-    /// A line for clients of whom some come over WebSocket.
-    private func fanOut(
-        _ slice: ByteSlice, _ clients: [ClientID], _ except: ClientID?, _ transport: Transport
-    ) {
+    /// Sends a line to clients with and without WebSocket.
+    private func fanOut(_ slice: ByteSlice, _ clients: [ClientID], _ except: ClientID?, _ transport: Transport) {
         var framed = FramedSlice(slice)
         for client in clients where client != except {
-            let id = ConnectionID(rawValue: client.rawValue)
-            transport.send(id, webSockets.form(&framed, for: id))
+            transport.send(client.connection, webSockets.form(&framed, for: client.connection))
         }
     }
 
-    /// Brings an answer that took its time to the bridge, if that still lives, and does what follows.
+    /// Passes an asynchronous answer to the bridge, if it still exists, and runs the resulting actions.
     static func tell(_ transport: Transport, _ verb: (Bridge, Now) -> Void) {
-        guard let driver = (transport.delegate as? ConnectionRouter)?.bridge else { return }
+        guard let driver = transport.bridgeDriver else { return }
         verb(driver.bridge, now(transport))
         driver.run(transport)
     }
 
-    private func run(_ check: PasswordCheck, _ transport: Transport) {
-        let loop = self.loop
-        let isTaken = passwordWorkers.submit {
+    /// Checks a password on another thread; false when too many wait.
+    private func submit(
+        _ check: PasswordCheck, then: @escaping @Sendable (BridgeDriver, PasswordVerdict, Transport) -> Void
+    ) -> Bool {
+        passwordWorkers.submit { [loop] in
             let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
             loop.enqueue { transport in
-                (transport.delegate as? ConnectionRouter)?.bridge.passwordChecked(check, verdict, transport)
+                if let driver = transport.bridgeDriver { then(driver, verdict, transport) }
             }
         }
-        guard !isTaken else { return }
+    }
+
+    private func run(_ check: PasswordCheck, _ transport: Transport) {
+        guard !submit(check, then: { $0.passwordChecked(check, $1, $2) }) else { return }
         note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be checked; one was not"))
         passwordChecked(check, .unavailable, transport)
     }
 
     /// Checks the password of an upload; the verdict goes to ``MediaRoutes/uploadChecked(_:_:_:)``.
     func checkUpload(_ check: PasswordCheck, _ transport: Transport) {
-        let isTaken = passwordWorkers.submit { [loop] in
-            let verdict: PasswordVerdict = check.isCorrect() ? .correct : .wrong
-            loop.enqueue { transport in
-                (transport.delegate as? ConnectionRouter)?.bridge.media?.uploadChecked(
-                    check.attempt, verdict, transport)
-            }
+        if !submit(check, then: { $0.media?.uploadChecked(check.attempt, $1, $2) }) {
+            media?.uploadChecked(check.attempt, .unavailable, transport)
         }
-        if !isTaken { media?.uploadChecked(check.attempt, .unavailable, transport) }
     }
 
     private func run(_ hashing: PasswordHashing, _ transport: Transport) {
@@ -437,4 +433,14 @@ final class BridgeDriver: TransportDelegate {
         bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Self.now(transport))
         run(transport)
     }
+}
+
+extension ConnectionID {
+    /// The bridge's name of a client's connection.
+    var client: ClientID { ClientID(rawValue: rawValue) }
+}
+
+extension ClientID {
+    /// The transport's name of a client.
+    var connection: ConnectionID { ConnectionID(rawValue: rawValue) }
 }

@@ -8,7 +8,7 @@ import Media
 import Transport
 import Upstream
 
-/// What a bridge is to be made of, before its loop runs; its verbs make the parts, on the loop.
+/// Settings of a bridge before its loop runs; its methods build the parts, on the loop.
 struct BridgePlan: Sendable {
     private let configuration: Configuration
     private let settings: BridgeSettings
@@ -42,7 +42,7 @@ struct BridgePlan: Sendable {
         }
     }
 
-    /// What the operator should know although it is no reason not to start.
+    /// Logs warnings that do not prevent a start.
     func warn(_ log: Logger) {
         let roomCount = settings.rooms.count + (settings.template == nil ? 0 : settings.limits.templateRooms)
         if let open = ProcessLimits.openFiles, open < settings.limits.maxClients + roomCount + 32 {
@@ -65,11 +65,11 @@ struct BridgePlan: Sendable {
 
     // MARK: - On the loop
 
-    /// The bridge with what lives beside it.
-    func house(
+    /// The bridge and the other clients of its loop.
+    func router(
         stored: StoredState?, store: StoreDriver?, journal: UploadJournal, loop: NetworkLoop, _ transport: Transport,
         note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
-    ) -> (house: ConnectionRouter, media: MediaRoutes?) {
+    ) -> (router: ConnectionRouter, media: MediaRoutes?) {
         let bridge = Bridge(
             settings: settings, stored: stored, now: BridgeDriver.now(transport),
             random: AnyRandomNumberGenerator(BufferedSystemRandom()))
@@ -95,13 +95,13 @@ struct BridgePlan: Sendable {
         }
         if let media { driver.serve(media) }
         let others: [any LoopClient] = [backendDriver.client, backendDriver.files]
-        let house = ConnectionRouter(
+        let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
             others: others + (media.map { [$0] } ?? []))
-        return (house, media)
+        return (router, media)
     }
 
-    /// Opens the doors for clients.
+    /// Opens the IRC listeners.
     func listen(
         _ transport: Transport
     ) throws(TransportError) -> (listeners: [ListenerID: ClientListener], addresses: [SocketAddress]) {
@@ -118,9 +118,9 @@ struct BridgePlan: Sendable {
         return (Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first }), addresses)
     }
 
-    /// Opens the doors for supervisors, and for files.
+    /// Opens the HTTP listeners.
     func serveHTTP(
-        _ house: ConnectionRouter, _ media: MediaRoutes?, store: StoreDriver?, _ transport: Transport
+        _ router: ConnectionRouter, _ media: MediaRoutes?, store: StoreDriver?, _ transport: Transport
     ) throws(TransportError) -> [SocketAddress] {
         var addresses: [SocketAddress] = []
         for http in configuration.http {
@@ -136,11 +136,11 @@ struct BridgePlan: Sendable {
                 hosts: HTTPHostRule(hosts: hosts, isLoopback: http.bind.isLoopback),
                 routes: http.serve.flatMap { service in
                     switch service {
-                    case .health: HealthRoutes.routes(bridge: house.bridge.bridge) { store?.condition ?? .sound }
+                    case .health: HealthRoutes.routes(bridge: router.bridge.bridge) { store?.condition ?? .sound }
                     case .media: media?.routes ?? []
                     }
                 }, proxies: http.proxies)
-            addresses += try house.httpServer.listen(
+            addresses += try router.httpServer.listen(
                 ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
         }
         return addresses
@@ -154,13 +154,13 @@ struct BridgePlan: Sendable {
     ) -> MediaSettings? {
         guard let url = configuration.media.publicURL else { return nil }
         let key = MediaKey.load(directory: configuration.server.stateDirectory)
-        if case .forgotten(_, let why) = key {
+        if case .unsaved(_, let why) = key {
             log.warn(
                 "media-key-forgotten", "cannot store the key that signs links; a restart invalidates them",
                 ["reason": LogValue(why)])
         }
-        let links = MediaLinks(
-            base: url.description, key: key.key, lifetime: configuration.media.linkLifetime)
+        let links = SignedFileLinks(
+            base: url.description, key: key.value, lifetime: configuration.media.linkLifetime)
         return MediaSettings(
             links: links, maxUploadBytes: configuration.media.maxUploadBytes, uploads: journal.load())
     }
@@ -168,7 +168,7 @@ struct BridgePlan: Sendable {
     private static func httpLimits(_ configuration: Configuration) -> HTTPServerLimits {
         var limits = HTTPServerLimits()
         if configuration.media.publicURL != nil {
-            // Each route has its own, and says in its own way what is too long for it.
+            // Each route has its own limit and its own answer to longer bodies.
             limits.maxBodyBytes = .max / 2
         }
         return limits

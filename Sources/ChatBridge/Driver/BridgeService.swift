@@ -1,8 +1,6 @@
-import BridgeCore
 import BridgeTypes
 import Configuration
 import Glibc
-import IRCServer
 import Transport
 
 /// A bridge with its loop and listeners, from start to stop.
@@ -33,20 +31,20 @@ struct BridgeService {
         plan.warn(log)
         let (ended, end) = AsyncStream<Void>.makeStream()
         do {
-            // Before anybody can say anything that would have to be kept.
+            // Before clients can send messages that must be stored.
             let stored = try openStore(configuration, log)
             let loop = try NetworkLoop.start(name: "network")
             let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
-                let (house, media) = plan.house(
+                let (router, media) = plan.router(
                     stored: stored?.state, store: stored?.driver, journal: journal, loop: loop, transport, note: note,
                     stopped: { end.finish() })
-                transport.attach(house)
-                // Whoever is let in is told when it ends.
+                transport.attach(router)
+                // Admitted clients are notified of the end.
                 if stopsOnSignals { try stopOnSignals(log, transport) }
                 let (listeners, addresses) = try plan.listen(transport)
-                let httpAddresses = try plan.serveHTTP(house, media, store: stored?.driver, transport)
+                let httpAddresses = try plan.serveHTTP(router, media, store: stored?.driver, transport)
                 stored?.driver.start(on: loop)
-                house.bridge.start(transport, listeners: listeners)
+                router.bridge.start(transport, listeners: listeners)
                 return (addresses, httpAddresses)
             }
             return BridgeService(
@@ -67,7 +65,7 @@ struct BridgeService {
                 "the database was damaged: it is set aside, and nothing is known of what was said before",
                 ["path": LogValue(stored.driver.path), "moved-to": LogValue(aside)])
         }
-        if let reason = stored.aloneBecause {
+        if let reason = stored.exclusiveReason {
             log.warn(
                 "store-alone",
                 "the database is open for this process alone, no other can look into it until the next start: \(reason)",
@@ -82,30 +80,30 @@ struct BridgeService {
         try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
             if signal == SIGHUP {
                 log.info("certificates-reread", "reading the listeners' certificates again")
-                (transport.delegate as? ConnectionRouter)?.bridge.reloadCertificates(transport)
+                transport.bridgeDriver?.reloadCertificates(transport)
                 return
             }
             signals += 1
             guard signals == 1 else { _exit(1) }
             log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
-            (transport.delegate as? ConnectionRouter)?.bridge.shutdown(transport)
+            transport.bridgeDriver?.shutdown(transport)
         }
     }
 
     /// Stops in order, as on SIGTERM.
     func shutdown() {
-        loop.enqueue { ($0.delegate as? ConnectionRouter)?.bridge.shutdown($0) }
+        loop.enqueue { $0.bridgeDriver?.shutdown($0) }
     }
 
     /// Returns when a shutdown is complete, the loop has ended and the store is closed.
     ///
-    /// - Returns: what the operator must know when not everything is certainly kept, as a sentence.
+    /// - Returns: a sentence for the operator when some messages may not be stored.
     @discardableResult
     func waitUntilStopped() async -> String? {
         for await _ in ended {}
-        // Until now supervisors could be told that the end is near.
+        // Until now supervisors could read the readiness.
         loop.enqueue { ($0.delegate as? ConnectionRouter)?.httpServer.close($0) }
-        // The last lines are queued; the loop sends what it can at once when it stops.
+        // The last lines are queued; the loop sends as much as it can when it stops.
         loop.stop()
         loop.waitUntilStopped()
         return store?.close()

@@ -1,5 +1,4 @@
 import Accounts
-import BridgeCore
 import BridgeTypes
 import Configuration
 import Dialects
@@ -12,14 +11,14 @@ import Transport
 import Upstream
 import WSProtocol
 
-// From what the operator wrote to what the core is told.
+// Maps the configuration to the core's settings.
 
 extension BridgeSettings {
     /// Stands for "never" where a duration may be switched off.
     static let never: Duration = .seconds(100 * 365 * 24 * 60 * 60)
 
     /// - Parameter environmentProxies: for rooms that name no proxy of their own.
-    /// - Throws: what is wrong with a URL that passed the configuration's own check; a sentence.
+    /// - Throws: a complaint about a URL that passed the configuration's own check.
     init(
         _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
@@ -29,32 +28,33 @@ extension BridgeSettings {
             else { continue }
             rooms.append(settings)
         }
-        self.init(serverName: configuration.server.name, instanceID: instanceID, rooms: rooms)
-        network = configuration.server.network
-        version = BuildInformation.version
-        motd =
+        var settings = BridgeSettings(serverName: configuration.server.name, instanceID: instanceID, rooms: rooms)
+        settings.network = configuration.server.network
+        settings.version = BuildInformation.version
+        settings.motd =
             configuration.server.motd.isEmpty
             ? []
             : configuration.server.motd.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        password = ServerPassword(configuration.identity.password)
-        accounts = configuration.accounts.map { AccountSettings($0, in: configuration) }
-        requireLogin = LoginRequirement(configuration.identity.requireLogin)
-        registration = RegistrationPolicy(configuration.identity.registration)
-        saslMechanisms = configuration.identity.sasl
-        nicks = NickSettings(configuration.identity.nicks)
-        limits = LimitSettings(configuration.limits)
-        backends = BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings)
-        drain = configuration.server.drain
-        notesChatText = configuration.log.messages
-        template = configuration.rooms.first(where: \.isTemplate).map {
+        settings.password = ServerPassword(configuration.identity.password)
+        settings.accounts = configuration.accounts.map { AccountSettings($0, in: configuration) }
+        settings.requireLogin = LoginRequirement(configuration.identity.requireLogin)
+        settings.registration = RegistrationPolicy(configuration.identity.registration)
+        settings.saslMechanisms = configuration.identity.sasl
+        settings.nicks = NickSettings(configuration.identity.nicks)
+        settings.limits = LimitSettings(configuration.limits)
+        settings.backends = BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings)
+        settings.drain = configuration.server.drain
+        settings.notesChatText = configuration.log.messages
+        settings.template = configuration.rooms.first(where: \.isTemplate).map {
             RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)
         }
-        icon = configuration.server.icon.isEmpty ? nil : configuration.server.icon
-        description = configuration.server.description
-        registersBeforeConnect = configuration.identity.registrationBeforeConnect
-        bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
-        rejoins = configuration.identity.rejoin
-        gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
+        settings.icon = configuration.server.icon.isEmpty ? nil : configuration.server.icon
+        settings.description = configuration.server.description
+        settings.registersBeforeConnect = configuration.identity.registrationBeforeConnect
+        settings.bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
+        settings.rejoins = configuration.identity.rejoin
+        settings.gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
+        self = settings
     }
 }
 
@@ -90,17 +90,10 @@ extension RoomTemplate {
 
 extension AccountSettings {
     init(_ account: AccountConfiguration, in configuration: Configuration = Configuration()) {
-        let receipts: ReceiptPolicy? =
-            switch account.receipts {
-            case .marker: .marker
-            case .speaking: .speaking
-            case .off: .off
-            case .room: nil
-            }
         self.init(
             name: account.name, password: account.password, certificates: account.certificates,
             rooms: account.rooms.contains(AccountConfiguration.allRooms) ? nil : Set(account.rooms),
-            isAdmin: account.isAdmin, receipts: receipts,
+            isAdmin: account.isAdmin, receipts: ReceiptPolicy(rawValue: account.receipts.rawValue),
             ownLogins: Dictionary(
                 configuration.ownLogins(of: account).compactMap { login, room in
                     guard let dialect = try? configuration.dialect(of: room) else { return nil }
@@ -141,30 +134,31 @@ extension NickSettings {
     init(_ nicks: NicksConfiguration) {
         self.init(
             suffix: nicks.suffix, maxBytes: nicks.maxLengthBytes, invalid: nicks.invalid,
-            collision: nicks.collision == .number ? .number : .underscore, utf8: nicks.utf8)
+            collision: Collision(rawValue: nicks.collision.rawValue) ?? .number, utf8: nicks.utf8)
     }
 }
 
 extension LimitSettings {
     init(_ limits: LimitsConfiguration) {
-        self.init()
-        maxClients = limits.maxClients
-        maxClientsPerAddress = limits.maxClientsPerIP
-        acceptsPerSecondPerAddress = limits.acceptsPerSecondPerIP
-        registrationTimeout = limits.registrationTimeout
-        pingInterval = limits.pingInterval ?? BridgeSettings.never
-        pingTimeout = limits.pingTimeout
-        messagesPerSecond = limits.messagesPerSecond
-        messagesBurst = Double(limits.messagesBurst)
-        receiveQueueBytes = limits.recvqBytes
-        multilineMaxBytes = limits.multiline.maxBytes
-        multilineMaxLines = limits.multiline.maxLines
-        upstreamMessagesPerSecond = limits.upstreamMessagesPerSecond
-        upstreamConnectsPerSecond = limits.upstreamConnectsPerSecond
-        membersPerRoom = limits.membersPerRoom
-        templateRooms = limits.templateRooms
-        backlog = limits.backlog
-        historyLimit = limits.historyLimit
+        var settings = LimitSettings()
+        settings.maxClients = limits.maxClients
+        settings.maxClientsPerAddress = limits.maxClientsPerIP
+        settings.acceptsPerSecondPerAddress = limits.acceptsPerSecondPerIP
+        settings.registrationTimeout = limits.registrationTimeout
+        settings.pingInterval = limits.pingInterval ?? BridgeSettings.never
+        settings.pingTimeout = limits.pingTimeout
+        settings.messagesPerSecond = limits.messagesPerSecond
+        settings.messagesBurst = Double(limits.messagesBurst)
+        settings.receiveQueueBytes = limits.recvqBytes
+        settings.multilineMaxBytes = limits.multiline.maxBytes
+        settings.multilineMaxLines = limits.multiline.maxLines
+        settings.upstreamMessagesPerSecond = limits.upstreamMessagesPerSecond
+        settings.upstreamConnectsPerSecond = limits.upstreamConnectsPerSecond
+        settings.membersPerRoom = limits.membersPerRoom
+        settings.templateRooms = limits.templateRooms
+        settings.backlog = limits.backlog
+        settings.historyLimit = limits.historyLimit
+        self = settings
     }
 }
 
@@ -175,12 +169,6 @@ extension RoomSettings {
         environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
         guard let dialect = try? configuration.dialect(of: room), let url = room.url else { return nil }
-        let identity: DialectTraits.Identity? =
-            switch room.identity {
-            case .auto: nil
-            case .puppet: .puppet
-            case .single: .single
-            }
         var link = LinkSettings(
             name: room.name, backend: room.backendName, dialect: dialect,
             url: try HTTPURL(parsing: url.filled(room: room.upstreamRoom).text), upstreamRoom: room.upstreamRoom,
@@ -191,12 +179,13 @@ extension RoomSettings {
             connectTimeout: room.connectTimeout, handshakeTimeout: room.handshakeTimeout, ping: room.ping ?? .zero,
             pongTimeout: room.pongTimeout,
             webSocketLimits: WebSocketLimits(maxFrameBytes: room.maxFrameBytes, maxMessageBytes: room.maxMessageBytes),
-            // Without a context of ours: it would cost 256 KiB a room for the few words that leave at a time.
+            // Without a context on the client's side: it would cost 256 KiB a room for few bytes at a time.
             compression: room.compression == .offer ? WebSocketCompression(clientNoContextTakeover: true) : nil,
             backoff: room.backoff.applied(to: dialect.traits.backoff), backoffResetAfter: room.backoff.resetAfter)
         if let codes = room.auth.login.staleCodes, room.auth.type == .login { link.refusalCodes = Set(codes) }
         self.init(
-            link, channel: room.channel, topic: room.topic, identity: identity,
+            link, channel: room.channel, topic: room.topic,
+            identity: DialectTraits.Identity(rawValue: room.identity.rawValue),
             receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker, memberIdle: room.memberIdle ?? .zero,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin)
@@ -204,7 +193,7 @@ extension RoomSettings {
 }
 
 extension LoginSettings {
-    /// How a backend with this `auth` logs in; nil when nobody does.
+    /// The login of a backend with this `auth`; nil when it has none.
     ///
     /// - Parameter user: the backend's own `user`, which is as good as one in `auth`.
     init?(_ auth: AuthConfiguration, user: String?, dialect: any Dialect) {

@@ -1,13 +1,11 @@
-import BridgeCore
 import Configuration
 import IRCServer
 import Transport
-import WireBytes
 
-/// What the driver knows of a listener: where its clients come from, and what they are told.
+/// The driver's view of a listener: the origin of its clients, and their STS policy.
 struct ClientListener {
     var bind: ListenerAddress
-    /// Who may say for whom it connects.
+    /// Proxies trusted for client addresses.
     var proxies = TrustedPeers()
     /// Nil: clients speak IRC as it is.
     var site: WebSocketSite?
@@ -29,12 +27,12 @@ struct ClientListener {
 
     /// Where a client comes from, as limits and logins see it.
     ///
-    /// - Parameter peer: the client, as the socket or a trusted proxy says; a proxy itself where it speaks of nobody.
+    /// - Parameter peer: the client, as the socket or a trusted proxy names it; the proxy itself where it names none.
     func origin(of peer: SocketAddress, requestedName: String?) -> ClientOrigin {
         let address = if case .unix = peer { ClientOrigin.localName } else { peer.host }
         return ClientOrigin(
             address: address, isLocal: peer.isLoopback || proxies.contains(peer),
-            // What a proxy lets in comes from elsewhere, wherever we are bound.
+            // Clients of a proxy are remote, even on a loopback listener.
             isListenerLocal: bind.isLoopback && proxies.isEmpty, allowsLogin: bind.allowsLogin,
             sts: announcement(requestedName: requestedName))
     }
@@ -48,11 +46,11 @@ struct ClientListener {
         return stsNames.isEmpty || stsNames.contains(requestedName) ? sts : nil
     }
 
-    /// Has the listeners without TLS lead to the first that asks clients to keep to it.
+    /// Points listeners without TLS to the first one with an STS policy.
     ///
-    /// Those on loopback do not: a certificate for this machine's names is hardly ever there, and nobody listens in.
+    /// Loopback listeners are left out: certificates for local names are rare, and the connection is private.
     ///
-    /// - Parameter ports: what is bound, by listener.
+    /// - Parameter ports: the bound ports, by listener.
     static func leadToTLS(
         _ listeners: inout [(id: ListenerID, listener: ClientListener)], _ configured: [ListenerConfiguration],
         ports: [ListenerID: Int]

@@ -1,7 +1,7 @@
 import WireBytes
 
-/// When to give freed memory back: a storm of joins or a large NAMES leaves the heap full of holes, and an idle client
-/// would go on costing what it cost at the worst moment.
+/// Decides when to return freed memory: a storm of joins or a large NAMES leaves the heap full of holes, and an idle
+/// process would retain its peak size.
 struct Housekeeping {
     /// Actions after which there may be something to give back.
     static let enoughWork = 2000

@@ -1,10 +1,11 @@
-import BridgeCore
 import BridgeTypes
 import Configuration
-import IRCServer
 
 /// Writes the core's notes to the operator's log, each under the subsystem it belongs to.
 struct NoteLog: Sendable {
+    /// By raw value of the note's level.
+    private static let levels = LogLevel.allCases
+
     private let sink: any LogSink
     private let levels: LogConfiguration
 
@@ -15,7 +16,7 @@ struct NoteLog: Sendable {
 
     func callAsFunction(_ note: BridgeNote) {
         let subsystem = Self.subsystem(of: note.event)
-        let level = Self.level(note.level)
+        let level = Self.levels[note.level.rawValue]
         guard level <= levels.level(of: subsystem) else { return }
         // Sorted, so that the same event always reads the same.
         let metadata = note.metadata.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }
@@ -28,15 +29,5 @@ struct NoteLog: Sendable {
             return .downstream
         }
         return event.hasPrefix("accept-") ? .transport : .room
-    }
-
-    private static func level(_ level: BridgeNote.Level) -> LogLevel {
-        switch level {
-        case .error: .error
-        case .warn: .warn
-        case .info: .info
-        case .debug: .debug
-        case .trace: .trace
-        }
     }
 }

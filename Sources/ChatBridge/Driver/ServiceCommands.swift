@@ -1,9 +1,6 @@
-import BridgeCore
 import BridgeTypes
 import Configuration
 import Glibc
-import IRCServer
-import Transport
 
 /// The commands that run until they are stopped: `run`, `demo` and `studio`.
 enum ServiceCommands {
@@ -11,9 +8,7 @@ enum ServiceCommands {
 
     // MARK: - run
 
-    static func run(
-        _ options: GlobalOptions, environment: ConfigurationEnvironment, errors: Output
-    ) async -> Int32 {
+    static func run(_ options: GlobalOptions, environment: ConfigurationEnvironment, errors: Output) async -> Int32 {
         let loaded: LoadedConfiguration
         do {
             loaded = try ConfigurationLoader.load(options.request(), from: environment)
@@ -24,7 +19,7 @@ enum ServiceCommands {
         return await serve(loaded.configuration, options, environment, errors: errors) { _ in }
     }
 
-    /// Runs a bridge until it is told to stop.
+    /// Runs a bridge until it is stopped.
     static func serve(
         _ configuration: Configuration, _ options: GlobalOptions, _ environment: ConfigurationEnvironment,
         errors: Output, observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
@@ -32,8 +27,7 @@ enum ServiceCommands {
     ) async -> Int32 {
         let sink: DescriptorLogSink
         do {
-            sink = try DescriptorLogSink.open(
-                configuration.log, color: options.color, variables: environment.variables)
+            sink = try DescriptorLogSink.open(configuration.log, color: options.color, variables: environment.variables)
         } catch {
             errors("chatbridge: \(error)\n")
             return ExitCode.configuration
@@ -71,12 +65,12 @@ enum ServiceCommands {
     private static func instanceID(_ configuration: Configuration, _ log: Logger) -> String {
         if !configuration.server.instanceID.isEmpty { return configuration.server.instanceID }
         let outcome = InstanceIdentity.load(directory: configuration.server.stateDirectory)
-        if case .forgotten(_, let why) = outcome {
+        if case .unsaved(_, let why) = outcome {
             log.warn(
                 "instance-id-not-kept",
                 "cannot store the instance id; after a restart IRC users have new ids upstream",
                 ["reason": LogValue(why)])
         }
-        return outcome.id
+        return outcome.value
     }
 }

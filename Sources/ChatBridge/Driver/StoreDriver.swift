@@ -12,7 +12,7 @@ import Transport
 
 /// Carries the bridge's orders and questions to the store, and its answers back to the loop.
 ///
-/// The store's threads tell of a whole batch at a time; each telling is one call on the loop.
+/// The store's threads report a whole batch at a time; each report is one call on the loop.
 final class StoreDriver: Sendable {
     /// How long the end of the process waits for the disk.
     static let closeLimit: Duration = .seconds(10)
@@ -29,24 +29,22 @@ final class StoreDriver: Sendable {
 
     // MARK: - The beginning
 
-    /// A store that is open, and what it holds.
+    /// An open store and its contents.
     struct Opened: Sendable {
         var driver: StoreDriver
         var state: StoredState
         /// The file was damaged and lies here now; the store began anew.
         var movedAside: String?
         /// Why no other process can look into the file until the next start; nil: it can.
-        var aloneBecause: String?
+        var exclusiveReason: String?
     }
 
-    /// Opens what `configuration` names; nil where nothing is to be kept. Blocks on the disk.
-    static func open(
-        _ configuration: StorageConfiguration, stateDirectory: String
-    ) throws(StartError) -> Opened? {
+    /// Opens the configured store; nil where storage is in memory. Blocks on the disk.
+    static func open(_ configuration: StorageConfiguration, stateDirectory: String) throws(StartError) -> Opened? {
         guard case .sqlite(let written) = configuration.place else { return nil }
         let path = written.hasPrefix("/") ? written : "\(stateDirectory)/\(written)"
         let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        guard folder.isEmpty || InstanceIdentity.makeDirectory(folder) else {
+        guard folder.isEmpty || StateFile.makeDirectory(folder) else {
             throw unwritable(folder, String(cString: strerror(errno)))
         }
         // The dot: a file in the folder's place may be writable too.
@@ -69,7 +67,7 @@ final class StoreDriver: Sendable {
         }
         return Opened(
             driver: StoreDriver(store, path: path), state: state, movedAside: opening.movedAside,
-            aloneBecause: opening.aloneBecause)
+            exclusiveReason: opening.exclusiveReason)
     }
 
     private static func unwritable(_ folder: String, _ reason: String) -> StartError {
@@ -79,14 +77,9 @@ final class StoreDriver: Sendable {
     }
 
     private static func settings(_ configuration: StorageConfiguration, path: String) -> StoreSettings {
-        let sync: StoreSettings.Sync =
-            switch configuration.sync {
-            case .normal: .normal
-            case .full: .full
-            case .off: .off
-            }
-        return StoreSettings(
-            path: path, sync: sync, retention: configuration.retention,
+        StoreSettings(
+            path: path, sync: StoreSettings.Sync(rawValue: configuration.sync.rawValue) ?? .normal,
+            retention: configuration.retention,
             maxMessagesPerRoom: configuration.maxMessagesPerRoom, batchMaxMessages: configuration.batch.maxMessages,
             batchMaxWait: configuration.batch.maxWait, boot: SystemClock.boot())
     }
@@ -97,65 +90,55 @@ final class StoreDriver: Sendable {
         store.start(
             settled: { settlement in
                 record.settled(through: settlement.through)
-                loop.enqueue { transport in
-                    BridgeDriver.tell(transport) {
-                        $0.storeSettled(
-                            through: settlement.through, refused: settlement.refused, reason: settlement.reason,
-                            now: $1)
-                    }
-                }
+                Self.answer(on: loop) { bridge, settlement, now in
+                    bridge.storeSettled(
+                        through: settlement.through, refused: settlement.refused, reason: settlement.reason, now: now)
+                }(settlement)
             },
             condition: { condition in
                 record.changed(condition)
-                loop.enqueue { transport in
-                    BridgeDriver.tell(transport) { $0.storeConditionChanged(condition, now: $1) }
-                }
+                Self.answer(on: loop) { $0.storeConditionChanged($1, now: $2) }(condition)
             })
     }
 
-    // MARK: - What the bridge wants
+    // MARK: - Orders and queries
 
     func keep(_ ticket: StoreTicket, _ changes: [StoreOperation], on loop: NetworkLoop) {
         if store.submit(ticket, changes) { return record.handedOver(ticket) }
-        // On the loop's next turn: what the bridge does about it may be another order without room. Later orders cannot be
-        // settled before this is told, since their settlements are queued behind it.
+        // On the loop's next turn: the bridge may react with another order that has no room. Later orders cannot be
+        // settled before this report, since their settlements are queued behind it.
         loop.enqueue { transport in
             BridgeDriver.tell(transport) { $0.storeOverflowed(ticket, changes, now: $1) }
         }
     }
 
-    func loadRoom(_ id: RoomID, _ key: StoredRoomKey, on loop: NetworkLoop) {
-        store.loadRoom(key) { outcome in
-            loop.enqueue { transport in
-                BridgeDriver.tell(transport) { $0.roomLoaded(id, outcome, now: $1) }
-            }
+    /// Passes an answer to the bridge, on the loop.
+    private static func answer<Answer: Sendable>(
+        on loop: NetworkLoop, _ verb: @escaping @Sendable (Bridge, Answer, Now) -> Void
+    ) -> @Sendable (Answer) -> Void {
+        { answer in
+            loop.enqueue { transport in BridgeDriver.tell(transport) { verb($0, answer, $1) } }
         }
+    }
+
+    func loadRoom(_ id: RoomID, _ key: StoredRoomKey, on loop: NetworkLoop) {
+        store.loadRoom(key, Self.answer(on: loop) { $0.roomLoaded(id, $1, now: $2) })
     }
 
     func readMessages(
         _ id: StoreReadID, _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int, on loop: NetworkLoop
     ) {
-        store.readMessages(key, after: after, through: through, limit: limit) { outcome in
-            loop.enqueue { transport in
-                BridgeDriver.tell(transport) { $0.messagesRead(id, outcome, now: $1) }
-            }
-        }
+        store.readMessages(
+            key, after: after, through: through, limit: limit,
+            Self.answer(on: loop) { $0.messagesRead(id, $1, now: $2) })
     }
 
     func findPlaces(_ id: StoreReadID, _ key: StoredRoomKey, _ query: StoredPageQuery, on loop: NetworkLoop) {
-        store.findPlaces(key, query) { outcome in
-            loop.enqueue { transport in
-                BridgeDriver.tell(transport) { $0.placesFound(id, outcome, now: $1) }
-            }
-        }
+        store.findPlaces(key, query, Self.answer(on: loop) { $0.placesFound(id, $1, now: $2) })
     }
 
     func searchMessages(_ id: StoreReadID, _ key: StoredRoomKey, _ search: StoredSearch, on loop: NetworkLoop) {
-        store.search(key, search) { outcome in
-            loop.enqueue { transport in
-                BridgeDriver.tell(transport) { $0.messagesSearched(id, outcome, now: $1) }
-            }
-        }
+        store.search(key, search, Self.answer(on: loop) { $0.messagesSearched(id, $1, now: $2) })
     }
 
     /// How the store is; for supervisors.
@@ -163,15 +146,15 @@ final class StoreDriver: Sendable {
 
     // MARK: - The end
 
-    /// Commits what waits and closes the file. Blocks at most about `limit`.
+    /// Flushes pending orders and closes the file. Blocks at most about `limit`.
     ///
-    /// - Returns: what is to be told when not everything is certainly kept, as a sentence; nil when it is.
+    /// - Returns: a sentence for the operator when some messages may not be stored; nil when all are.
     func close(within limit: Duration = closeLimit) -> String? {
         let began = ContinuousClock.now
         store.close(within: limit)
         let state = record.state
         if case .failing(let reason) = state.condition { return "recent messages may not be stored: \(reason)" }
-        // A store that ran out of time drops what waits and calls it settled.
+        // A store that ran out of time drops pending orders and counts them as settled.
         guard state.settled >= state.handedOver, ContinuousClock.now - began < limit else {
             return "recent messages may not be stored: the disk took too long"
         }
@@ -179,7 +162,7 @@ final class StoreDriver: Sendable {
     }
 }
 
-/// What the store was told and has told, for those who ask when the loop has ended.
+/// Progress of the store, readable after the loop has ended.
 private final class StoreRecord: Sendable {
     struct State {
         var handedOver = StoreTicket(rawValue: 0)

@@ -1,8 +1,6 @@
-import BridgeCore
 import BridgeTypes
 import Configuration
 import Glibc
-import IRCServer
 import Studio
 import Transport
 
@@ -18,7 +16,7 @@ extension ServiceCommands {
     ) async -> Int32 {
         var configuration: Configuration
         do {
-            // Its backend forgets everything when it ends.
+            // The demo's backend has no persistent state.
             configuration = try ConfigurationLoader.load(
                 options.request(needsRooms: false, storage: .memory), from: environment
             ).configuration
@@ -59,7 +57,7 @@ extension ServiceCommands {
         return room
     }
 
-    /// What to do next, in five lines.
+    /// Instructions in five lines.
     static func demoText(_ address: SocketAddress?, studioPort: Int) -> String {
         let host = address?.host ?? "127.0.0.1"
         let port = address?.port.map(String.init) ?? "6667"

@@ -3,9 +3,8 @@ import Transport
 import WSProtocol
 import WireBytes
 
-// IRC over WebSocket. The bridge knows nothing of it: it is told of lines and sends lines, and between it and the socket a
-// line is a message. What goes to many is framed once for each kind of client, as it is rendered once for each set of
-// capabilities.
+// IRC over WebSocket. The bridge handles lines only; between it and the socket each line is a message. Lines for many
+// clients are framed once for each kind of client, as they are rendered once for each set of capabilities.
 //
 // Source: IRCv3 websocket.
 
@@ -30,10 +29,11 @@ enum WebSocketClientLimits {
     static let openingsAtOnce = 256
     /// Of them from one address, or one /64 of IPv6, beyond this machine and its proxies.
     static let openingsPerAddress = 16
-    /// Payload of a message, in bytes: a line of the greatest length and as much again, so that one too long is told so by
-    /// IRC's own numeric and not by the end of the connection. Source: IRCv3 websocket, "Security considerations".
+    /// Payload of a message, in bytes: a line of the greatest length and as much again, so that a longer one is
+    /// answered by IRC's own numeric and not by closing the connection. Source: IRCv3 websocket, "Security
+    /// considerations".
     static let maxMessageBytes = 16 * 1024
-    /// What we agree to: no side keeps a context, which would cost as much as three hundred idle clients.
+    /// Without context takeover on either side: contexts would cost as much as three hundred idle clients.
     static let compression = WebSocketCompression(serverNoContextTakeover: true, clientNoContextTakeover: true)
 }
 
@@ -43,22 +43,22 @@ enum WebSocketSubprotocol: String, CaseIterable {
     case binary = "binary.ircv3.net"
 }
 
-/// A client whose WebSocket stands. By reference, because a connection cannot be taken out of a table and back.
+/// A client with an open WebSocket. By reference, because a connection cannot be taken out of a table and back.
 final class WebSocketPeer {
     fileprivate var connection: WebSocketConnection
-    /// Nil: no subprotocol was agreed on, and the client's first message tells which kind it likes.
+    /// Nil: no subprotocol was negotiated, and the client's first message decides the kind.
     let subprotocol: WebSocketSubprotocol?
     private let compresses: Bool
     private var isText: Bool
     /// The bridge wants no more for now.
     private(set) var isPaused = false
-    /// What came behind the message that made the bridge pause. At most one read.
+    /// Bytes behind the message at which the bridge paused. At most one read.
     private var held = ReceiveBuffer()
 
     init(subprotocol: WebSocketSubprotocol?, compression: WebSocketCompression?) {
         self.subprotocol = subprotocol
         isText = subprotocol == .text
-        // What is framed once for all is made for the largest window.
+        // Shared frames are compressed for the largest window.
         compresses = compression?.serverMaxWindowBits == WebSocketCompression.windowBits.upperBound
         let limit = WebSocketClientLimits.maxMessageBytes
         connection = WebSocketConnection(
@@ -103,7 +103,7 @@ struct WebSocketOpening {
     /// Verbs with which IRC clients begin.
     private static let firstVerbs = ["CAP ", "NICK ", "USER ", "PASS ", "WEBIRC "]
 
-    /// What whoever speaks no HTTP understands, told by the first bytes; nil: it may be HTTP.
+    /// An answer for clients that do not speak HTTP, detected by the first bytes; nil: it may be HTTP.
     static func answerToOthers(_ bytes: UnsafeRawBufferPointer) -> (answer: String, why: String)? {
         // A fatal alert, protocol_version: RFC 8446 §6.
         if bytes.first == 0x16 {
@@ -123,7 +123,7 @@ struct WebSocketClients: ~Copyable {
     /// The kind of each client by its slot, so that a line to a room costs the others a look into an array.
     private var kinds: [WebSocketKind] = []
     private var frames = WebSocketFrames()
-    /// Those whose held bytes may be read now.
+    /// Clients with held bytes that may be read now.
     private var resumed: [ConnectionID] = []
     private var isContinuing = false
 
@@ -151,9 +151,7 @@ struct WebSocketClients: ~Copyable {
         return (listener, peer)
     }
 
-    mutating func handshake(
-        _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer
-    ) -> WebSocketServerHandshake.Outcome? {
+    mutating func handshake(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer) -> WebSocketServerHandshake.Outcome? {
         openings[id]?.hasReceived = true
         return openings[id]?.handshake.bytesReceived(bytes)
     }
@@ -172,7 +170,7 @@ struct WebSocketClients: ~Copyable {
     /// When a request has taken too long; nil: none is under way.
     mutating func nextDeadline() -> MonotonicInstant? { deadlines.next() }
 
-    /// A connection whose request has taken too long. Its opening is still to be ended.
+    /// A connection with an overdue request. Its opening is still to be ended.
     mutating func popLate(_ now: MonotonicInstant) -> ConnectionID? { deadlines.popDue(now) }
 
     /// The answer to a request that is accepted; nil when there is none.
@@ -210,9 +208,9 @@ struct WebSocketClients: ~Copyable {
         kinds[id.slot] = kind
     }
 
-    /// Goes through what a client sent, up to its next event; false when there is none.
+    /// Reads a client's bytes up to the next event; false when there is none.
     ///
-    /// - Returns: also what the WebSocket itself has to say to it.
+    /// - Returns: also the WebSocket's own answer.
     mutating func takeEvent(
         of peer: WebSocketPeer, from rest: inout UnsafeRawBufferPointer, _ deliver: (WebSocketConnection.Event) -> Void
     ) -> (hasEvent: Bool, answer: ByteSlice?) {
@@ -243,12 +241,12 @@ struct WebSocketClients: ~Copyable {
         framed.form(kind(id), &frames)
     }
 
-    // MARK: - What was held back
+    // MARK: - Held bytes
 
-    /// What was held back of this client may be read once ``nextResumed()`` says so.
+    /// Queues the client for ``nextResumed()``.
     mutating func resumed(_ id: ConnectionID) { resumed.append(id) }
 
-    /// Whether somebody's held bytes may be read now, and nobody does so already; ends with ``endContinuing()``.
+    /// Whether there are held bytes to read and no reading is in progress; ends with ``endContinuing()``.
     mutating func beginContinuing() -> Bool {
         guard !resumed.isEmpty, !isContinuing else { return false }
         isContinuing = true

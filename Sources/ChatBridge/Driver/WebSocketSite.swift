@@ -5,9 +5,10 @@ import WireBytes
 
 /// Which requests a listener opens a WebSocket for.
 ///
-/// A browser sends such a request for any page, and takes it to any machine that the page names. So the page must be one
-/// that may (`origins`), and the name by which it asks must be ours: a stranger's name can be made to lead here (DNS
-/// rebinding), and then the stranger's page would be one "of the same host". A numeric address cannot be.
+/// A browser sends such a request for any page, to any machine that the page names. So the page's origin must be
+/// permitted (`origins`), and the requested name must be the listener's: a foreign name can be made to resolve to this
+/// address (DNS rebinding), and the foreign page would then be one "of the same host". A numeric address cannot be
+/// rebound.
 ///
 /// Source: RFC 6455 §4.2.2, §10.2.
 struct WebSocketSite: Sendable {
@@ -16,11 +17,11 @@ struct WebSocketSite: Sendable {
     var origins: [OriginPattern]
     /// In lower case, without ports.
     var hosts: [String]
-    /// Whose X-Forwarded-For is taken.
+    /// Proxies with a trusted X-Forwarded-For.
     var proxies = TrustedPeers()
 
     enum Verdict: Equatable, Sendable {
-        /// - Parameter client: whom a trusted proxy speaks for; nil: the other end itself.
+        /// - Parameter client: the client named by a trusted proxy; nil: the other end itself.
         case admitted(client: SocketAddress?)
         case refused(status: Int, why: String)
     }
@@ -67,7 +68,7 @@ struct WebSocketSite: Sendable {
         return .admitted(client: proxies.contains(peer) ? Self.client(request, proxies) : nil)
     }
 
-    /// The last address that no proxy of ours has: what stands before it was written by whoever asked.
+    /// The last address that is not a trusted proxy's: earlier entries were written by the client.
     private static func client(_ request: HTTPRequestHead, _ proxies: TrustedPeers) -> SocketAddress? {
         for text in request.headers.listItems("X-Forwarded-For").reversed() {
             guard let address = address(text) else { return nil }

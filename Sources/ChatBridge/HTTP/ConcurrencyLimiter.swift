@@ -1,5 +1,5 @@
-/// Limits what is under way at a time, in all and for each owner. A permit is one place, and releases it when it goes, however
-/// the work ends.
+/// Limits concurrent work, in total and for each owner. A permit is one place; it is released with its last reference,
+/// however the work ends.
 final class ConcurrencyLimiter {
     final class Permit {
         private let places: ConcurrencyLimiter
@@ -19,8 +19,8 @@ final class ConcurrencyLimiter {
     private(set) var taken = 0
     private var takenByOwner: [String: Int] = [:]
 
-    /// - Parameter limitOfSharedAddress: what an owner may have who may be many; nil: three quarters of all, because it may be
-    ///   everybody, and one person as well.
+    /// - Parameter limitOfSharedAddress: the limit of an owner that may be many clients; nil: three quarters of all,
+    ///   since it may be all clients or a single one.
     init(limit: Int, limitOfEach: Int, limitOfSharedAddress: Int? = nil) {
         self.limit = limit
         self.limitOfEach = limitOfEach
@@ -31,7 +31,7 @@ final class ConcurrencyLimiter {
 
     /// Whether `owner` has as many places as one may have.
     ///
-    /// - Parameter isSharedAddress: they may be many, who cannot be told apart.
+    /// - Parameter isSharedAddress: the owner may be many indistinguishable clients.
     func isFull(for owner: String, isSharedAddress: Bool = false) -> Bool {
         takenByOwner[owner, default: 0] >= (isSharedAddress ? limitOfSharedAddress : limitOfEach)
     }

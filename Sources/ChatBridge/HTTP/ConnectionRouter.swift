@@ -1,9 +1,9 @@
 import Transport
 import WireBytes
 
-/// One loop for the bridge and everything that lives beside it: tells each owner of its own connections.
+/// Shares one loop between the bridge and other clients: routes events to the owners of connections.
 ///
-/// The bridge has what nobody else claims. A loop has one deadline; the router keeps the earliest of all.
+/// The bridge owns all unclaimed connections. A loop has one deadline; the router sets the earliest of all.
 final class ConnectionRouter: TransportDelegate {
     let bridge: BridgeDriver
     let httpServer: HTTPServer
@@ -58,7 +58,7 @@ final class ConnectionRouter: TransportDelegate {
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         bridge.turnWillFlush(now: now, transport: transport)
         for client in clients { client.turnWillFlush(now: now, transport: transport) }
-        // Last, because what a client brings may lead the bridge to another one.
+        // Last, because one client's event may concern another.
         var next = bridge.nextDeadline(now: now)
         for client in clients {
             guard let deadline = client.nextDeadline() else { continue }
@@ -71,10 +71,10 @@ final class ConnectionRouter: TransportDelegate {
         owner(listener).handshakeFailed(end, listener: listener, peer: peer, transport: transport)
     }
 
-    func announcementFailed(
-        _ failure: AnnouncementFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
+    func proxyHeaderFailed(
+        _ failure: ProxyHeaderFailure, listener: ListenerID, peer: SocketAddress, transport: Transport
     ) {
-        owner(listener).announcementFailed(failure, listener: listener, peer: peer, transport: transport)
+        owner(listener).proxyHeaderFailed(failure, listener: listener, peer: peer, transport: transport)
     }
 
     func certificatesChanged(_ user: CertificateUser, error: TLSSetupError?, transport: Transport) {
@@ -84,4 +84,9 @@ final class ConnectionRouter: TransportDelegate {
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
         owner(listener).acceptSuspended(listener, errno: errno, transport: transport)
     }
+}
+
+extension Transport {
+    /// The driver of the bridge on this loop, while it exists.
+    var bridgeDriver: BridgeDriver? { (delegate as? ConnectionRouter)?.bridge }
 }

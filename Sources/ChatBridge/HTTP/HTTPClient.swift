@@ -8,7 +8,8 @@ enum HTTPClientBounds {
     static let connectionsPerOrigin = 6
     /// Connections at once, idle ones included.
     static let maxConnections = 32
-    /// How long an idle connection is kept. Servers close after 5 s to 75 s; a request that meets a closed one is sent again.
+    /// How long an idle connection stays open. Servers close after 5 s to 75 s; a request that meets a closed one is
+    /// sent again.
     static let idleTime: Duration = .seconds(15)
     /// How long an idle connection serves requests that cannot be sent again when it turns out to be gone: well below the
     /// 5 s after which the hastiest servers close.
@@ -17,10 +18,9 @@ enum HTTPClientBounds {
     static let maxWaiting = 256
 }
 
-/// Asks other people's servers, from a loop: one request at a time over a connection, which is kept for the next.
+/// An HTTP client on a loop: one request at a time over a connection, which is reused.
 ///
-/// Answers come through a callback on the loop, never from within ``send(_:transport:completion:)``; from elsewhere, see
-/// ``HTTPClientHandle``.
+/// Answers come through a callback on the loop, never from within ``send(_:transport:completion:)``.
 final class HTTPClient: LoopClient {
     typealias Completion = (Result<HTTPClientResponse, HTTPClientError>, Transport) -> Void
 
@@ -31,10 +31,10 @@ final class HTTPClient: LoopClient {
 
     private struct Call {
         var request: HTTPClientRequest
-        var patience: HTTPPatience
+        var patience: HTTPTimeout
         var redirects = 0
         var connection: ConnectionID?
-        /// The kept connection of an earlier try was gone.
+        /// The reused connection of an earlier try was gone.
         var isSecondTry = false
         var response: HTTPResponseHead?
         var body: [UInt8] = []
@@ -52,7 +52,7 @@ final class HTTPClient: LoopClient {
         var tunnel: HTTPProxyTunnel?
         /// TLS begins behind a proxy.
         var isSecuring = false
-        /// What it is used for; nil while idle.
+        /// The current request; nil while idle.
         var call: CallID?
         /// Nothing is read: the receiver cannot take more at the moment.
         var isPaused = false
@@ -97,7 +97,7 @@ final class HTTPClient: LoopClient {
     ) -> CallID {
         lastCall += 1
         let id = CallID(rawValue: lastCall)
-        let patience = HTTPPatience(request, now: transport.now)
+        let patience = HTTPTimeout(request, now: transport.now)
         calls[id] = Call(request: request, patience: patience, receiver: receiver, completion: completion)
         deadlines.set(.call(id), at: patience.nextLook(now: transport.now) ?? transport.now)
         if waiting.count >= HTTPClientBounds.maxWaiting {
@@ -133,7 +133,7 @@ final class HTTPClient: LoopClient {
 
     // MARK: - Connections
 
-    /// Gives waiting requests a kept connection, or a new one where there may be one.
+    /// Assigns waiting requests to idle connections, or to new ones within the limits.
     private func serveWaiting(_ transport: Transport) {
         var left: [CallID] = []
         for id in waiting {
@@ -165,7 +165,7 @@ final class HTTPClient: LoopClient {
         let sisters = links.count { $0.value.route.origin == route.origin }
         guard sisters < connectionsPerOrigin else { return false }
         if links.count >= HTTPClientBounds.maxConnections {
-            // Somebody else's idle connection makes room.
+            // An idle connection to another origin makes room.
             guard let idle = links.first(where: { $0.value.call == nil })?.key else { return false }
             drop(idle, transport)
         }
@@ -190,8 +190,7 @@ final class HTTPClient: LoopClient {
         if let proxy = route.proxy {
             return transport.connect(host: proxy.host, port: Int(proxy.port), timeout: left)
         }
-        return transport.connect(
-            host: route.origin.host, port: Int(route.origin.port), timeout: left, tls: route.tls)
+        return transport.connect(host: route.origin.host, port: Int(route.origin.port), timeout: left, tls: route.tls)
     }
 
     private func drop(_ id: ConnectionID, _ transport: Transport) {
@@ -216,7 +215,7 @@ final class HTTPClient: LoopClient {
         let head = HTTPRequestHead(method: call.request.method, target: call.request.url.pathAndQuery, headers: headers)
         do throws(HTTPProtocolError) {
             let body = call.request.body
-            // All of it waits at once: whoever made the request has bounded it.
+            // All of it waits at once: its size is the caller's responsibility.
             if let body, body.count > TransportLimits.sendLimitBytes / 2 {
                 transport.setSendLimit(id, bytes: body.count + TransportLimits.sendLimitBytes)
             }
@@ -234,7 +233,7 @@ final class HTTPClient: LoopClient {
         deadlines.cancel(.link(id))
     }
 
-    // MARK: - What the transport says
+    // MARK: - Events of the transport
 
     func owns(_ connection: ConnectionID) -> Bool { !links.isEmpty && links[connection] != nil }
 
@@ -282,7 +281,7 @@ final class HTTPClient: LoopClient {
             if let call = link.call { finish(call, .failure(.notConnected(sentence)), transport) }
             serveWaiting(transport)
         case .established(let consumed):
-            // Whoever speaks before it was asked is not the server.
+            // Bytes before a request cannot come from the server.
             guard consumed == bytes.count else {
                 if let call = link.call {
                     finish(call, .failure(.notConnected("the proxy sent more than its answer")), transport)
@@ -312,7 +311,7 @@ final class HTTPClient: LoopClient {
             finish(callID, .failure(.notConnected(end.description)), transport)
             return
         }
-        // A kept connection may be closed while the request is on its way; then nothing of an answer comes.
+        // A reused connection may be closed while the request is on its way; then no part of an answer comes.
         if link.usedCount > 0, link.connection.isUnanswered, !call.isSecondTry,
             call.request.isRepeatable
         {
@@ -347,7 +346,7 @@ final class HTTPClient: LoopClient {
         serveWaiting(transport)
     }
 
-    /// Callbacks come here, where nothing of ours is being changed.
+    /// Callbacks run here, outside of any change of state.
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         while !finished.isEmpty {
             let ready = finished
@@ -443,33 +442,11 @@ final class HTTPClient: LoopClient {
         waiting.append(id)
     }
 
-    private func finish(
-        _ id: CallID, _ result: Result<HTTPClientResponse, HTTPClientError>, _ transport: Transport
-    ) {
+    private func finish(_ id: CallID, _ result: Result<HTTPClientResponse, HTTPClientError>, _ transport: Transport) {
         guard let call = calls.removeValue(forKey: id) else { return }
         deadlines.cancel(.call(id))
-        // Whatever still comes over its connection would be taken for the next answer.
+        // Late bytes on its connection would be taken for the next answer.
         if let connection = call.connection { drop(connection, transport) }
         finished.append((call.completion, result))
-    }
-}
-
-/// Asks from outside the loop.
-struct HTTPClientHandle: Sendable {
-    let loop: NetworkLoop
-    /// Finds the client in the loop's delegate.
-    let client: @Sendable (Transport) -> HTTPClient?
-
-    /// Waits for the answer. When the loop ends meanwhile, the client is to be closed first, which answers everything.
-    func send(_ request: HTTPClientRequest) async -> Result<HTTPClientResponse, HTTPClientError> {
-        await withCheckedContinuation { continuation in
-            loop.enqueue { transport in
-                guard let client = client(transport) else {
-                    continuation.resume(returning: .failure(.cancelled))
-                    return
-                }
-                client.send(request, transport: transport) { result, _ in continuation.resume(returning: result) }
-            }
-        }
     }
 }

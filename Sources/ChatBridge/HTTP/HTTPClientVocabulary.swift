@@ -2,9 +2,9 @@ import HTTPProtocol
 import Transport
 import WireBytes
 
-/// One request to somebody else's server.
+/// A request to a foreign server.
 struct HTTPClientRequest: Sendable {
-    /// A token; GET, HEAD, PUT, DELETE and OPTIONS are sent again when a kept connection turns out to be gone.
+    /// A token; GET, HEAD, PUT, DELETE and OPTIONS are sent again when a reused connection turns out to be closed.
     var method = "GET"
     /// `http` or `https`.
     var url: HTTPURL
@@ -37,7 +37,7 @@ extension HTTPClientRequest {
 }
 
 /// How long an answer is waited for: in all, and where that is bounded, for the next bytes of it.
-struct HTTPPatience {
+struct HTTPTimeout {
     let deadline: MonotonicInstant
     private let stallTimeout: Duration?
     private var movedAt: MonotonicInstant
@@ -62,13 +62,13 @@ struct HTTPPatience {
 protocol HTTPBodyReceiver: AnyObject {
     /// The head of the answer, redirects left out. False: nothing more is wanted, and the request is given up.
     func headReceived(_ head: HTTPResponseHead, transport: Transport) -> Bool
-    func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyWish
+    func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyDemand
 }
 
-/// What a receiver wants after a part of a body.
-enum HTTPBodyWish {
+/// A receiver's reaction to a part of a body.
+enum HTTPBodyDemand {
     case more
-    /// Nothing before ``HTTPClient/resume(_:transport:)``, but for what was read already.
+    /// No more before ``HTTPClient/resume(_:transport:)``, except bytes that were read already.
     case pause
     /// The request is given up.
     case stop
@@ -77,7 +77,7 @@ enum HTTPBodyWish {
 struct HTTPClientResponse: Equatable, Sendable {
     var head: HTTPResponseHead
     var body: [UInt8]
-    /// Who answered in the end, after redirects.
+    /// The URL that answered in the end, after redirects.
     var url: HTTPURL
 }
 
@@ -153,8 +153,8 @@ enum HTTPRedirect {
 
     /// The request to send next.
     ///
-    /// Only to the same host: a redirect to another place would carry our credentials there, and could make us ask what
-    /// only we can reach. From http to https of the same host is an improvement; all else keeps scheme and port.
+    /// Only to the same host: another one would receive the credentials, and could direct requests to internal servers.
+    /// From http to https of the same host is permitted; otherwise scheme and port stay.
     static func next(
         _ request: HTTPClientRequest, status: Int, location: String
     ) throws(HTTPClientError) -> HTTPClientRequest {
@@ -165,7 +165,7 @@ enum HTTPRedirect {
         guard new.host == old.host, new == old || isUpgrade else { throw .redirectRefused(to: url.description) }
         var next = request
         next.url = url
-        // Source: RFC 9110 §15.4.2 to §15.4.4: what everybody does.
+        // Source: RFC 9110 §15.4.2 to §15.4.4: common practice.
         if status == 303 && request.method != "HEAD" || (status == 301 || status == 302) && request.method == "POST" {
             next.method = "GET"
             next.body = nil

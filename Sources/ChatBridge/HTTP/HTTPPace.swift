@@ -1,14 +1,14 @@
 import WireBytes
 
-/// Whether somebody takes an answer fast enough to be waited for.
+/// Measures whether a client reads an answer fast enough.
 ///
-/// Bytes count when they leave the queue, and time only while some wait in it: a backend that is slow to bring them is not
-/// the reader's fault. What the kernel holds is taken in steps of some ten kilobytes, so short spans say nothing.
+/// Bytes count when they leave the queue, and time only while some wait in it: a slow backend is not the reader's
+/// fault. The kernel takes bytes in steps of some ten kilobytes, so short spans are meaningless.
 struct HTTPPace {
     struct Limits: Sendable {
         /// Longest time in which nothing is taken. As nginx waits (`send_timeout`).
         var stall: Duration = .seconds(60)
-        /// Time over which ``bytesPerSecond`` has to be kept.
+        /// Time over which ``bytesPerSecond`` is required.
         var window: Duration = .seconds(120)
         /// A tenth of a bad mobile line. Below it, a file takes longer than its link opens.
         var bytesPerSecond = 1024
@@ -59,7 +59,7 @@ struct HTTPPace {
         return isFast
     }
 
-    /// How long nothing was taken of what waits; nil: nothing waits.
+    /// How long no waiting byte was taken; nil: the queue is empty.
     mutating func stall(taken: Int, now: MonotonicInstant) -> Duration? {
         guard isWaiting else { return nil }
         count(taken: taken, now: now)
@@ -76,6 +76,6 @@ struct HTTPPace {
         lookedAt = now
     }
 
-    /// When ``look(taken:now:)`` is wanted; nil: nobody waits.
+    /// When ``look(taken:now:)`` is wanted; nil: the queue is empty.
     var nextLook: MonotonicInstant? { isWaiting ? lookedAt + limits.stall / 4 : nil }
 }

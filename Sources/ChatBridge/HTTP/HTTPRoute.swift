@@ -2,7 +2,7 @@ import HTTPProtocol
 import Transport
 import WireBytes
 
-/// One row of a server's table: what is answered where.
+/// One row of a server's table.
 struct HTTPRoute {
     /// `GET` answers HEAD as well.
     var method: String
@@ -10,13 +10,13 @@ struct HTTPRoute {
     var path: String
     /// Longest body, in bytes. A longer one is refused as soon as that is known.
     var maxBodyBytes = 0
-    /// Asked by those who decide whether this program lives: there is a place for it when there is none for others.
+    /// For supervisors: such requests have reserved connections.
     var isVital = false
     /// Fields of refusals that the route does not give itself, such as that of a long body.
     var refusalFields: ((HTTPRequestHead) -> [(name: String, value: String)])?
-    /// Asked as soon as the head is there, before anything of the body is taken; nil: everybody may.
+    /// Called as soon as the head is complete, before the body is read; nil: all requests pass.
     var gate: ((HTTPGate, Transport) -> Void)?
-    /// Answers now, or keeps the exchange and answers later, on the loop.
+    /// Answers now, or retains the exchange and answers later, on the loop.
     var answer: (HTTPExchange, Transport) -> Void
 
     func matches(path: String) -> Bool {
@@ -29,9 +29,8 @@ struct HTTPRoute {
 
 /// Which names a listener answers to.
 ///
-/// A page of a stranger's site can point its own name at this machine and then read our answers as its own (DNS
-/// rebinding). Its requests still carry the stranger's name, so a listener that only this machine can reach takes only
-/// names of this machine.
+/// A foreign page can resolve its own name to this machine and then read the answers as its own (DNS rebinding). Its
+/// requests still carry the foreign name, so a loopback listener accepts only names of this machine.
 struct HTTPHostRule: Equatable, Sendable {
     /// Lower case, without ports. Beyond loopback, none means any.
     var hosts: [String]
@@ -47,7 +46,7 @@ struct HTTPHostRule: Equatable, Sendable {
     }
 }
 
-/// What one listener serves.
+/// The routes and rules of one listener.
 struct HTTPSite {
     var hosts: HTTPHostRule
     var routes: [HTTPRoute]
@@ -56,13 +55,13 @@ struct HTTPSite {
     var hasVitalRoutes: Bool { routes.contains(where: \.isVital) }
 }
 
-/// One request with its body, and the answer that is owed. Lives on the loop; may be kept and answered later.
+/// One request with its body, and the pending answer. Lives on the loop; may be retained and answered later.
 final class HTTPExchange {
     let head: HTTPRequestHead
     let target: HTTPRequestTarget
     let body: [UInt8]
     let visitor: HTTPVisitor
-    /// What the route's gate let the request in with; it is let go with the exchange.
+    /// The gate's object for the request; released with the exchange.
     let pass: AnyObject?
     private weak var server: HTTPServer?
     private let connection: ConnectionID
@@ -83,20 +82,17 @@ final class HTTPExchange {
         self.number = number
     }
 
-    /// Whether somebody still waits. Once false, every call below does nothing.
+    /// Whether the client still waits. Once false, every call below does nothing.
     var isOpen: Bool { server?.isOpen(connection, number) ?? false }
 
     /// Answers in one piece. `headers` must not frame the message: the connection does that.
-    func respond(
-        _ status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = [], transport: Transport
-    ) {
+    func respond(_ status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = [], transport: Transport) {
         server?.respond(connection, number, status, headers, body, transport)
     }
 
     /// Answers with text.
     func respond(_ status: Int, type: String = "text/plain; charset=utf-8", _ text: String, transport: Transport) {
-        respond(
-            status, headers: HTTPHeaders([("Content-Type", type)]), body: Array(text.utf8), transport: transport)
+        respond(status, headers: HTTPHeaders([("Content-Type", type)]), body: Array(text.utf8), transport: transport)
     }
 
     /// Begins an answer; ``write(_:transport:)`` and ``finish(transport:)`` follow.
@@ -106,15 +102,15 @@ final class HTTPExchange {
         server?.begin(connection, number, status, headers, length.map { .length($0) } ?? .stream, transport)
     }
 
-    /// Calls `then` once: as soon as the client has taken what was written, or when the exchange is over.
+    /// Calls `then` once: as soon as the client has taken all written bytes, or when the exchange is over.
     func whenDrained(_ transport: Transport, then: @escaping (Transport) -> Void) {
         guard let server, server.whenDrained(connection, number, transport, then) else { return then(transport) }
     }
 
-    /// How long the client has taken nothing of what waits for it; nil: nothing waits, or nobody.
+    /// How long the client has taken none of the waiting bytes; nil: none wait, or the exchange is over.
     func stall(_ transport: Transport) -> Duration? { server?.stall(connection, number, transport) }
 
-    /// Ends an answer that cannot be completed, so that nobody takes it for a whole one.
+    /// Aborts an answer that cannot be completed, so that it does not look complete.
     func breakOff(_ transport: Transport) { server?.breakOff(connection, number, transport) }
 
     func write(_ slice: ByteSlice, transport: Transport) { server?.write(connection, number, slice, transport) }
@@ -128,28 +124,14 @@ struct HTTPGate {
     let head: HTTPRequestHead
     let target: HTTPRequestTarget
     let visitor: HTTPVisitor
-    fileprivate(set) weak var server: HTTPServer?
+    weak var server: HTTPServer?
     let connection: ConnectionID
     let number: UInt64
-
-    init(
-        head: HTTPRequestHead, target: HTTPRequestTarget, visitor: HTTPVisitor, server: HTTPServer,
-        connection: ConnectionID, number: UInt64
-    ) {
-        self.head = head
-        self.target = target
-        self.visitor = visitor
-        self.server = server
-        self.connection = connection
-        self.number = number
-    }
 
     /// Lets the request in; see ``HTTPExchange/pass``.
     func open(_ pass: AnyObject?, transport: Transport) { server?.openGate(connection, number, pass, transport) }
 
-    func refuse(
-        _ status: Int, headers: [(name: String, value: String)] = [], _ text: String, transport: Transport
-    ) {
+    func refuse(_ status: Int, headers: [(name: String, value: String)] = [], _ text: String, transport: Transport) {
         server?.refuseGate(connection, number)
         server?.respond(
             connection, number, status, HTTPHeaders([("Content-Type", "text/plain; charset=utf-8")] + headers),

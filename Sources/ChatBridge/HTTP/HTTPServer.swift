@@ -2,6 +2,28 @@ import HTTPProtocol
 import Transport
 import WireBytes
 
+/// Bounds of the server besides those of each connection's machine.
+enum HTTPServerBounds {
+    /// Connections at once, over all listeners. Probes, scrapers and a few people; each may cost a body and a queue.
+    static let maxConnections = 128
+    /// Connections at once of one visitor, and requests of one behind a proxy: five browsers' worth. A proxy may have
+    /// three quarters of ``maxConnections``.
+    static let connectionsPerVisitor = 32
+    /// Reserved connections for vital routes only, so that health checks succeed when all others are taken. When all
+    /// are taken, the oldest is closed.
+    static let spareConnections = 16
+    /// Those of one visitor: a supervisor's, and one of a check beside it, before they are in each other's way.
+    static let sparePerVisitor = 4
+    /// Bytes that may wait for a client; one that reads slower is dropped.
+    static let sendQueueBytes = 1024 * 1024
+    /// Retry-After of refusals for lack of a connection, in seconds.
+    static let retryAfter = 5
+    /// How long a route may take to begin its answer.
+    static let answerTimeout: Duration = .seconds(60)
+    /// How long the last bytes for a client may take to leave.
+    static let closeLinger: Duration = .seconds(2)
+}
+
 /// A small HTTP server on a loop: a table of routes, names that are answered to, and refusals.
 ///
 /// It runs an ``HTTPServerConnection`` for each client. Bodies are collected up to the route's limit; answers come from
@@ -11,10 +33,10 @@ final class HTTPServer: LoopClient {
     private final class Peer {
         var connection: HTTPServerConnection
         let address: SocketAddress
-        /// Whose connection it is; its requests may be others'.
+        /// The owner of the connection; a proxy's requests may be other visitors'.
         let visitor: HTTPVisitor
         let site: HTTPSite
-        /// The request whose body is being collected.
+        /// The request with an incomplete body.
         var pending: (head: HTTPRequestHead, target: HTTPRequestTarget, route: HTTPRoute, visitor: HTTPVisitor)?
         var body: [UInt8] = []
         /// The route has not decided yet whether it takes the request.
@@ -29,7 +51,7 @@ final class HTTPServer: LoopClient {
         var written = 0
         /// One of the server's connections, let go with this; nil: a spare one.
         private let place: ConcurrencyLimiter.Permit?
-        /// Of the visitor for whom a web server asks, until there is an answer.
+        /// The permit of a visitor behind a proxy, until there is an answer.
         var visit: ConcurrencyLimiter.Permit?
         /// Number of the exchange that is owed an answer; 0 for none.
         var exchange: UInt64 = 0
@@ -58,7 +80,7 @@ final class HTTPServer: LoopClient {
     private let pace: HTTPPace.Limits
     private let places = ConcurrencyLimiter(
         limit: HTTPServerBounds.maxConnections, limitOfEach: HTTPServerBounds.connectionsPerVisitor)
-    /// Of those for whom web servers ask.
+    /// Permits of visitors behind proxies.
     private let visits = ConcurrencyLimiter(
         limit: HTTPServerBounds.maxConnections + HTTPServerBounds.spareConnections,
         limitOfEach: HTTPServerBounds.connectionsPerVisitor)
@@ -100,7 +122,7 @@ final class HTTPServer: LoopClient {
 
     var connectionCount: Int { peers.count }
 
-    // MARK: - What the transport says
+    // MARK: - Events of the transport
 
     func owns(_ connection: ConnectionID) -> Bool {
         (!peers.isEmpty && peers[connection] != nil) || (!leaving.isEmpty && leaving.contains(connection))
@@ -116,8 +138,8 @@ final class HTTPServer: LoopClient {
         let visitor = HTTPVisitor(address, site.proxies)
         let place = places.take(for: visitor)
         if place == nil {
-            // Nobody knows yet what is asked; a client that is in earnest comes again. One from outside that has all it may
-            // have knows by itself that we live.
+            // The request is not known yet; a client will retry. A remote visitor at its own limit needs no health
+            // check.
             guard site.hasVitalRoutes, visitor.isSharedAddress || places.isFull else {
                 return transport.abort(id, silently: true)
             }
@@ -130,7 +152,7 @@ final class HTTPServer: LoopClient {
         settle(id, peer, transport)
     }
 
-    /// Makes one spare connection free: of whoever has several, else of whoever came first.
+    /// Frees one reserved connection: of the same visitor if it has several, else the oldest.
     private func makeRoom(for visitor: HTTPVisitor, _ transport: Transport) {
         spares.removeAll { peers[$0]?.isSpare != true }
         let own = spares.filter { peers[$0]?.visitor == visitor }
@@ -174,7 +196,7 @@ final class HTTPServer: LoopClient {
                 breakOff(id, transport)
                 continue
             }
-            // Before a gate that is shut, nobody is late with a body.
+            // Behind a closed gate no body is late.
             pump(id, peer, peer.isGated ? [] : peer.connection.timerFired(now: now), transport)
         }
     }
@@ -192,14 +214,12 @@ final class HTTPServer: LoopClient {
             for event in events { handle(event, id, peer, transport) }
             events = peer.connection.resume(now: transport.now)
         }
-        // An answer that came from outside may have freed what was sent ahead.
+        // An answer from outside may have released pipelined requests.
         peer.isPumping = false
         settle(id, peer, transport)
     }
 
-    private func handle(
-        _ event: HTTPServerConnection.Event, _ id: ConnectionID, _ peer: Peer, _ transport: Transport
-    ) {
+    private func handle(_ event: HTTPServerConnection.Event, _ id: ConnectionID, _ peer: Peer, _ transport: Transport) {
         switch event {
         case .request(let head, let target):
             lastExchange += 1
@@ -243,7 +263,7 @@ final class HTTPServer: LoopClient {
         }
     }
 
-    /// Finds who answers, or refuses as soon as the head says enough.
+    /// Selects the route, or refuses as soon as the head suffices.
     private func begin(
         _ head: HTTPRequestHead, _ target: HTTPRequestTarget, _ id: ConnectionID, _ peer: Peer, _ transport: Transport
     ) {
@@ -278,8 +298,7 @@ final class HTTPServer: LoopClient {
         peer.isGated = true
         peer.answerBy = transport.now + HTTPServerBounds.answerTimeout
         gate(
-            HTTPGate(
-                head: head, target: target, visitor: visitor, server: self, connection: id, number: peer.exchange),
+            HTTPGate(head: head, target: target, visitor: visitor, server: self, connection: id, number: peer.exchange),
             transport)
     }
 
@@ -311,7 +330,7 @@ final class HTTPServer: LoopClient {
         settle(id, peer, transport)
     }
 
-    /// What comes of the body is dropped.
+    /// The rest of the body is dropped.
     func refuseGate(_ id: ConnectionID, _ number: UInt64) {
         guard let peer = open(id, number) else { return }
         peer.isGated = false
@@ -398,7 +417,7 @@ final class HTTPServer: LoopClient {
         }
     }
 
-    /// False where nobody waits for the answer any more.
+    /// False when the exchange is over.
     func whenDrained(
         _ id: ConnectionID, _ number: UInt64, _ transport: Transport, _ then: @escaping (Transport) -> Void
     ) -> Bool {
@@ -410,7 +429,7 @@ final class HTTPServer: LoopClient {
         return true
     }
 
-    /// How long the client has taken nothing of what waits for it; nil: nothing waits, or nobody.
+    /// How long the client has taken none of the waiting bytes; nil: none wait, or the exchange is over.
     func stall(_ id: ConnectionID, _ number: UInt64, _ transport: Transport) -> Duration? {
         guard let peer = open(id, number) else { return nil }
         return peer.pace.stall(taken: taken(of: id, peer, transport), now: transport.now)
@@ -440,7 +459,7 @@ final class HTTPServer: LoopClient {
         return HTTPResponseHead(status: status, reason: reason(status), headers: headers)
     }
 
-    /// Writes a part of an answer; whatever breaks its framing breaks the connection off.
+    /// Writes a part of an answer; a framing error aborts the connection.
     private func answer(
         _ id: ConnectionID, _ peer: Peer, _ transport: Transport,
         _ write: (inout ByteWriter) throws(HTTPProtocolError) -> Void

@@ -3,14 +3,14 @@ import HTTPProtocol
 import Transport
 import WireBytes
 
-/// Whose connection it is that asks, so that one visitor cannot take what all have to share.
+/// The owner of a connection or request, for fair limits.
 struct HTTPVisitor: Hashable, Sendable {
     /// The visitor's address, or of an IPv6 address the /64, all of which one customer has.
     var network: String
-    /// Many may come from there, who cannot be told apart: a web server does not say for whom it asks.
+    /// Many indistinguishable clients may share the address: a proxy that does not name them.
     var isSharedAddress: Bool
 
-    /// What they count as. A web server is somebody else than a visitor from its address.
+    /// The key for limits. A proxy is distinct from a visitor at its address.
     var key: String { isSharedAddress ? "behind " + network : network }
 
     init(network: String, isSharedAddress: Bool = false) {
@@ -18,7 +18,7 @@ struct HTTPVisitor: Hashable, Sendable {
         self.isSharedAddress = isSharedAddress
     }
 
-    /// Whose connection it is, before anything is asked.
+    /// The owner of a connection, before any request.
     init(_ peer: SocketAddress, _ proxies: HTTPProxies) {
         guard let address = NetworkAddress(peer.host) else {
             self.init(network: peer.host, isSharedAddress: true)
@@ -27,11 +27,10 @@ struct HTTPVisitor: Hashable, Sendable {
         self.init(network: Self.network(of: address), isSharedAddress: proxies.contains(address))
     }
 
-    /// Whose request it is, as far as those say who may say it.
+    /// The owner of a request, as far as named proxies tell.
     ///
-    /// Those are named: whoever is on this machine or in its network could give any name, and so count as somebody new for each
-    /// guess at a password. Only the last address that was added counts, and that of a web server named to us is none: what
-    /// stands before it is the visitor's own word.
+    /// Only configured proxies count: any local client could invent addresses, and so start anew for each guess at a
+    /// password. Only the last address that is not a named proxy's counts: earlier entries are the visitor's own.
     init(_ peer: SocketAddress, _ headers: HTTPHeaders, _ proxies: HTTPProxies) {
         self.init(peer, proxies)
         guard let address = NetworkAddress(peer.host), proxies.isNamed(address) else { return }
@@ -54,7 +53,8 @@ struct HTTPVisitor: Hashable, Sendable {
 
 /// Web servers that stand before us.
 struct HTTPProxies: Equatable, Sendable {
-    /// Those that may say for whom they ask; empty: nobody, and whoever is on this machine or in a private network may be one.
+    /// Proxies trusted for X-Forwarded-For; empty: none, and clients on this machine or in a private network may be
+    /// proxies.
     var named: [NetworkRange] = []
 
     /// Whether many may come from there.

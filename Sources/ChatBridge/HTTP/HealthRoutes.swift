@@ -1,20 +1,16 @@
 import BridgeCore
 import ChatModel
 import HTTPProtocol
-import IRCServer
 import JSONText
-import Rooms
 import Upstream
 
-/// What a supervisor asks: is the process alive, and may it be given work.
+/// Routes for supervisors: liveness and readiness.
 ///
-/// Neither needs a token, so neither tells more than names of rooms and how often they were tried: no address, no reason
-/// in a backend's words.
+/// Neither needs a token, so they reveal only names of rooms and numbers of attempts: no address, no reason in a
+/// backend's words.
 enum HealthRoutes {
     /// - Parameter storage: how the store is; asked on the loop.
-    static func routes(
-        bridge: Bridge, storage: @escaping () -> StoreCondition = { .sound }
-    ) -> [HTTPRoute] {
+    static func routes(bridge: Bridge, storage: @escaping () -> StoreCondition = { .sound }) -> [HTTPRoute] {
         [
             // Answered on the loop that does all the work: while it turns there is an answer. It must not look at the
             // backends, or one outage of theirs would restart every bridge.
@@ -42,9 +38,9 @@ struct Readiness: Equatable {
 
     var isReady: Bool { reasons.isEmpty }
 
-    /// - Parameter isStrict: every room counts now. Without, a room counts until it was up for the first time: later
-    ///   outages are the backend's, and taking clients away from a bridge that waits for its backend helps nobody. Rooms
-    ///   that wait for somebody to join never count: whoever may join could take the bridge out of service.
+    /// - Parameter isStrict: every room counts. Without, a room counts until it was up for the first time: later
+    ///   outages are the backend's, and removing the relay from service does not help. Rooms that connect on demand
+    ///   never count: clients could otherwise take the relay out of service.
     init(rooms: [RoomState], isRunning: Bool, storage: StoreCondition = .sound, isStrict: Bool) {
         reasons = isRunning ? [] : ["stopping"]
         if case .failing(let reason) = storage { reasons.append("storage: \(reason)") }

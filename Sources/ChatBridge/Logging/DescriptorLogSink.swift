@@ -4,8 +4,8 @@ import Threads
 
 /// Writes each line with one `write(2)` to a descriptor.
 ///
-/// A line that the descriptor has no room for (a full pipe set to non-blocking) is dropped and counted, never waited for:
-/// a log must not stop the relay. The next line that fits is preceded by one that tells how many were lost.
+/// A line that does not fit (a full pipe set to non-blocking) is dropped and counted: a log must not stop the relay.
+/// The next line that fits is preceded by the number of lost ones.
 final class DescriptorLogSink: LogSink {
     struct OpenError: Error, CustomStringConvertible {
         var description: String
@@ -40,7 +40,7 @@ final class DescriptorLogSink: LogSink {
         if closesDescriptor { _ = close(descriptor) }
     }
 
-    /// Opens what `[log]` asks for.
+    /// Opens the configured destination.
     ///
     /// - Throws: ``OpenError`` when the file cannot be opened.
     static func open(

@@ -8,7 +8,7 @@ enum LogRendering: Equatable, Sendable {
     /// One object a line.
     case json
 
-    /// Settles what `[log] format` means here.
+    /// Resolves `[log] format`.
     ///
     /// - Parameters:
     ///   - stream: device and inode of where lines go, or nil.
@@ -23,7 +23,7 @@ enum LogRendering: Equatable, Sendable {
         case .json: return .json
         case .auto:
             if isTerminal { return .text(colored: colored) }
-            // The variable is inherited by programs whose output was redirected since, so it must match.
+            // Programs inherit the variable even when their output was redirected since, so it must match.
             // Source: systemd.exec(5), $JOURNAL_STREAM.
             if let stream, variables["JOURNAL_STREAM"] == "\(stream.device):\(stream.inode)" { return .journal }
             return .json

@@ -1,4 +1,6 @@
-/// Escapes that keep one log line one line, and a terminal harmless, whatever a peer sent.
+import WireBytes
+
+/// Escapes that confine a record to one line and protect terminals from any input.
 enum LogText {
     /// Longest value that is written whole, in bytes: enough for a URL or an error, too little to fill a disk with.
     static let maxValueByteCount = 2048
@@ -61,7 +63,7 @@ enum LogText {
         return String(decoding: text.utf8.prefix(maxValueByteCount), as: UTF8.self) + "…"
     }
 
-    /// C0 and C1 controls, and those that turn or break lines: what follows must not be shown backwards or as another
+    /// C0 and C1 controls, and characters that turn or break lines: the rest must not be shown backwards or as another
     /// line. Source: Unicode 15 §23.2 (bidirectional controls), §5.8 (newlines).
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
@@ -79,32 +81,10 @@ enum LogText {
 
 /// UTC as logs write it.
 enum LogTime {
-    /// `2026-11-21T03:04:05.678Z` from milliseconds since 1970. Any value gives some text.
+    /// `2026-11-21T03:04:05.678Z` from milliseconds since 1970.
     static func format(milliseconds: Int64) -> String {
-        let day: Int64 = 86_400_000
-        let inDay = (milliseconds % day + day) % day
-        let days = (milliseconds - inDay) / day
-        let (year, month, dayOfMonth) = civil(days: days)
-        let seconds = inDay / 1000
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))T\(padded(seconds / 3600, 2)):"
-            + "\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2)).\(padded(inDay % 1000, 3))Z"
-    }
-
-    private static func padded(_ number: Int64, _ width: Int) -> String {
-        let text = "\(number)"
-        return String(repeating: "0", count: max(width - text.utf8.count, 0)) + text
-    }
-
-    /// Days since 1970-01-01 to a date of the proleptic Gregorian calendar, in years that begin on 1 March so that the
-    /// leap day is the last.
-    private static func civil(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let marchMonth = (5 * dayOfYear + 2) / 153
-        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+        let rest = "\((milliseconds % 1000 + 1000) % 1000)"
+        return CivilTime.text(milliseconds: milliseconds).replacing(" ", with: "T") + "."
+            + String(repeating: "0", count: 3 - rest.utf8.count) + rest + "Z"
     }
 }

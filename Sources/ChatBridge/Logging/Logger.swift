@@ -15,17 +15,10 @@ enum LogValue: Hashable, Sendable, ExpressibleByStringLiteral, ExpressibleByStri
     init(integerLiteral value: Int64) { self = .integer(value) }
     init(booleanLiteral value: Bool) { self = .boolean(value) }
 
-    /// Anything that can say what it is.
+    /// The description of any value.
     init(_ value: some CustomStringConvertible) { self = .text(value.description) }
     init(_ value: some BinaryInteger) { self = .integer(Int64(clamping: value)) }
     init(_ value: Double) { self = .real(value) }
-    init(_ value: Bool) { self = .boolean(value) }
-    /// In whole milliseconds.
-    init(_ value: Duration) {
-        let (seconds, attoseconds) = value.components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-        self = .integer(overflow ? .max : product &+ attoseconds / 1_000_000_000_000_000)
-    }
 }
 
 /// Metadata in the order in which it is written. Keys are stable: `room`, `session`, `dialect`, `close-code`, `client`,
@@ -46,38 +39,16 @@ struct LogRecord: Sendable {
 
 /// Writes the lines of one subsystem. A cheap value, usable from any thread.
 ///
-/// Below the level nothing is built: message and metadata are not even evaluated. Chat text goes only into lines at trace, and
-/// only with ``showsMessages``; frames are never logged.
+/// Below the level nothing is built: message and metadata are not even evaluated.
 struct Logger: Sendable {
-    let subsystem: LogSubsystem
-    let level: LogLevel
-    /// `log.messages`.
-    let showsMessages: Bool
-    private let context: [(key: String, value: LogValue)]
+    private let subsystem: LogSubsystem
+    private let level: LogLevel
     private let sink: any LogSink
 
     init(subsystem: LogSubsystem, configuration: LogConfiguration, sink: any LogSink) {
-        self.init(
-            subsystem: subsystem, level: configuration.level(of: subsystem), showsMessages: configuration.messages,
-            context: [], sink: sink)
-    }
-
-    private init(
-        subsystem: LogSubsystem, level: LogLevel, showsMessages: Bool, context: [(key: String, value: LogValue)],
-        sink: any LogSink
-    ) {
         self.subsystem = subsystem
-        self.level = level
-        self.showsMessages = showsMessages
-        self.context = context
+        level = configuration.level(of: subsystem)
         self.sink = sink
-    }
-
-    /// A logger whose lines all carry `metadata` in front of their own.
-    func with(_ metadata: LogMetadata) -> Logger {
-        Logger(
-            subsystem: subsystem, level: level, showsMessages: showsMessages,
-            context: context + metadata.map { (key: $0.key, value: $0.value) }, sink: sink)
     }
 
     /// Whether a line at `level` would be written.
@@ -88,7 +59,7 @@ struct Logger: Sendable {
         _ metadata: @autoclosure () -> LogMetadata = [:]
     ) {
         guard isEnabled(level) else { return }
-        sink.write(level, subsystem, event, message(), context + metadata().map { (key: $0.key, value: $0.value) })
+        sink.write(level, subsystem, event, message(), metadata().map { (key: $0.key, value: $0.value) })
     }
 
     func error(
@@ -102,14 +73,6 @@ struct Logger: Sendable {
     func info(
         _ event: String, _ message: @autoclosure () -> String, _ metadata: @autoclosure () -> LogMetadata = [:]
     ) { log(.info, event, message(), metadata()) }
-
-    func debug(
-        _ event: String, _ message: @autoclosure () -> String, _ metadata: @autoclosure () -> LogMetadata = [:]
-    ) { log(.debug, event, message(), metadata()) }
-
-    func trace(
-        _ event: String, _ message: @autoclosure () -> String, _ metadata: @autoclosure () -> LogMetadata = [:]
-    ) { log(.trace, event, message(), metadata()) }
 }
 
 /// Where lines go.

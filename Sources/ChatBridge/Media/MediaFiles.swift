@@ -2,7 +2,6 @@ import BridgeCore
 import BridgeTypes
 import Dialects
 import HTTPProtocol
-import IRCServer
 import Media
 import Transport
 import Upstream
@@ -12,7 +11,7 @@ import WireBytes
 ///
 /// Each is one of ``MediaBounds/downloads``, and one of those that its visitor may have, until the visitor has all of it.
 final class MediaFiles {
-    private let links: MediaLinks
+    private let links: SignedFileLinks
     private let store: MediaStore
     private let backends: BackendDriver
     private let loop: NetworkLoop
@@ -32,18 +31,18 @@ final class MediaFiles {
         var number: UInt64
         var exchange: HTTPExchange
         var file: LinkedFile
-        /// What the backend did not take.
+        /// The generation of the refused token.
         var refused: Int?
         var until: MonotonicInstant
     }
 
-    /// A kept file on its way.
+    /// A stored file on its way.
     private struct Reading {
         var exchange: HTTPExchange
         var file: LinkedFile
         /// Nil: it is being opened.
         var source: MediaStoreFile?
-        /// What is not written yet.
+        /// The unwritten rest.
         var rest = 0..<0
     }
 
@@ -52,11 +51,11 @@ final class MediaFiles {
     private var lastNumber: UInt64 = 0
     private var reading: [UInt64: Reading] = [:]
     private var waiting: [Waiting] = []
-    private var unkeptBytes = 0
+    private var unsavedBytes = 0
     private var sweepAt = MonotonicInstant(nanoseconds: .min)
 
     init(
-        _ links: MediaLinks, store: MediaStore, workers: WorkPool, backends: BackendDriver, bridge: BridgeDriver,
+        _ links: SignedFileLinks, store: MediaStore, workers: WorkPool, backends: BackendDriver, bridge: BridgeDriver,
         loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
     ) {
         self.links = links
@@ -70,7 +69,7 @@ final class MediaFiles {
 
     var routes: [HTTPRoute] {
         ["f", "d"].map { kind in
-            HTTPRoute(method: "GET", path: MediaLinks.prefix + kind + "/*") { [weak self] exchange, transport in
+            HTTPRoute(method: "GET", path: SignedFileLinks.prefix + kind + "/*") { [weak self] exchange, transport in
                 self?.open(exchange, transport)
             }
         }
@@ -90,8 +89,8 @@ final class MediaFiles {
             guard let pass = places.take(for: visitor) else { return refuse(exchange, 503, transport) }
             lastNumber += 1
             running[lastNumber] = Running(exchange: exchange, pass: pass)
-            switch file.place {
-            case .kept(let name): openKept(lastNumber, exchange, file, name, transport)
+            switch file.location {
+            case .stored(let name): openKept(lastNumber, exchange, file, name, transport)
             case .backend:
                 ask(
                     Waiting(
@@ -114,7 +113,7 @@ final class MediaFiles {
         reading[number] = nil
     }
 
-    /// A backend that does not answer is not waited for when nobody waits for the file any more.
+    /// Cancels requests to backends for files that are no longer wanted.
     private func endAbandoned(_ transport: Transport) {
         for (number, running) in running where !running.exchange.isOpen {
             running.relay?.cancel(transport)
@@ -122,7 +121,7 @@ final class MediaFiles {
         }
     }
 
-    /// Whoever has read nothing for longest makes room for somebody who will, if it is long at all.
+    /// Ends the longest stalled download if it is long enough, to make room.
     private func endStalled(_ transport: Transport) {
         let stalls = running.compactMap { number, running in
             running.exchange.stall(transport).map { (number: number, stall: $0, exchange: running.exchange) }
@@ -170,7 +169,7 @@ final class MediaFiles {
                 isMissing ? 404 : 502,
                 isMissing ? "There is no such file\n" : "The backend does not give the file\n", transport: transport)
         }
-        bridge.bridge.fileRefused(backend, generation: generation, now: BridgeDriver.now(transport))
+        bridge.bridge.fileCredentialsRefused(backend, generation: generation, now: BridgeDriver.now(transport))
         bridge.run(transport)
         var again = wish
         again.refused = generation
@@ -186,8 +185,7 @@ final class MediaFiles {
         let isTaken = workers.submit {
             let source = store.open(name)
             loop.enqueue { transport in
-                (transport.delegate as? ConnectionRouter)?.bridge.media?.files.keptOpened(
-                    number, name, source, transport)
+                transport.bridgeDriver?.media?.files.keptOpened(number, name, source, transport)
             }
         }
         guard isTaken else {
@@ -197,9 +195,7 @@ final class MediaFiles {
         reading[number] = Reading(exchange: exchange, file: file)
     }
 
-    fileprivate func keptOpened(
-        _ number: UInt64, _ name: String, _ source: MediaStoreFile?, _ transport: Transport
-    ) {
+    fileprivate func keptOpened(_ number: UInt64, _ name: String, _ source: MediaStoreFile?, _ transport: Transport) {
         guard let (exchange, file) = reading[number].map({ ($0.exchange, $0.file) }) else { return }
         guard let source else {
             ended(number)
@@ -229,7 +225,7 @@ final class MediaFiles {
         let isTaken = workers.submit {
             let bytes = source.read(part)
             loop.enqueue { transport in
-                (transport.delegate as? ConnectionRouter)?.bridge.media?.files.keptRead(number, bytes, transport)
+                transport.bridgeDriver?.media?.files.keptRead(number, bytes, transport)
             }
         }
         guard isTaken else {
@@ -249,34 +245,34 @@ final class MediaFiles {
         exchange.whenDrained(transport) { [weak self] in self?.readNext(number, $0) }
     }
 
-    func keep(_ file: KeptFile) {
+    func keep(_ file: StoredFile) {
         let (store, loop, count) = (store, loop, file.bytes.count)
-        guard unkeptBytes + count <= MediaBounds.unkeptBytes else { return notKept("the write queue is full") }
+        guard unsavedBytes + count <= MediaBounds.unsavedBytes else { return notKept("the write queue is full") }
         let isTaken = workers.submit {
             let why = store.keep(file.name, file.bytes)
-            loop.enqueue { ($0.delegate as? ConnectionRouter)?.bridge.media?.files.kept(count, why) }
+            loop.enqueue { $0.bridgeDriver?.media?.files.kept(count, why) }
         }
-        if isTaken { unkeptBytes += count } else { notKept("the write queue is full") }
+        if isTaken { unsavedBytes += count } else { notKept("the write queue is full") }
     }
 
     /// - Parameter why: a sentence where it could not be.
     fileprivate func kept(_ count: Int, _ why: String?) {
-        unkeptBytes -= count
+        unsavedBytes -= count
         if let why { notKept(why) }
     }
 
     /// Keeps an upload; there are no more of these at a time than ``MediaBounds/uploads``.
-    func store(_ id: UploadID, _ file: KeptFile) {
+    func store(_ id: UploadID, _ file: StoredFile) {
         let (store, loop) = (store, loop)
         let finish: @Sendable (String?) -> Void = { why in
-            loop.enqueue { ($0.delegate as? ConnectionRouter)?.bridge.media?.files.stored(id, why, $0) }
+            loop.enqueue { $0.bridgeDriver?.media?.files.stored(id, why, $0) }
         }
         if !workers.submit({ finish(store.keep(file.name, file.bytes)) }) { finish("the write queue is full") }
     }
 
     fileprivate func stored(_ id: UploadID, _ why: String?, _ transport: Transport) {
         if let why { notKept(why) }
-        bridge.bridge.uploadStored(id, isKept: why == nil, now: BridgeDriver.now(transport))
+        bridge.bridge.uploadStored(id, isStored: why == nil, now: BridgeDriver.now(transport))
         bridge.run(transport)
     }
 

@@ -2,12 +2,12 @@ import Configuration
 import HTTPProtocol
 import WireBytes
 
-/// How strangers' files are handed out: what a browser may show is shown, and nothing of it can run.
+/// Response headers for foreign files: browsers may show harmless types, and no file can run scripts.
 enum MediaHeaders {
-    /// Types that browsers show and that hold no script. SVG and HTML are not among them, whatever they are called.
+    /// Types that browsers show and that hold no script. SVG and HTML are not among them.
     private static let shownTypes: Set<String> = [
         "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp",
-        // No lists of addresses to play, such as those of HLS: who opens one asks for these addresses.
+        // No playlists, such as those of HLS: a player would request the addresses in them.
         "video/mp4", "video/webm", "video/ogg", "video/quicktime", "video/mpeg", "video/x-m4v", "video/x-matroska",
         "video/3gpp", "audio/mpeg", "audio/mp3", "audio/mp4", "audio/x-m4a", "audio/ogg", "audio/opus", "audio/webm",
         "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/aac", "audio/flac", "audio/x-flac",
@@ -19,14 +19,14 @@ enum MediaHeaders {
         "m4a": "audio/mp4", "ogg": "audio/ogg", "wav": "audio/wav", "aac": "audio/aac",
     ]
 
-    /// The type of a kept file, by its extension.
+    /// The type of a stored file, by its extension.
     static func type(ofKept name: String) -> String? {
         name.utf8.lastIndex(of: UInt8(ascii: ".")).flatMap { types[String(name[name.index(after: $0)...])] }
     }
 
     /// Fields for a file called `name`, which is plain ASCII without quotes.
     ///
-    /// - Parameter type: as its origin says it; whatever is not shown goes out as bytes to be saved.
+    /// - Parameter type: as its origin names it; other types are sent as bytes to be saved.
     static func fields(type: String?, name: String) -> HTTPHeaders {
         let bare = type.map { ASCII.lowercased(String($0.prefix { $0 != ";" && $0 != " " })) } ?? ""
         let isShown = shownTypes.contains(bare)
@@ -35,7 +35,7 @@ enum MediaHeaders {
             ("Content-Disposition", (isShown ? "inline" : "attachment") + "; filename=\"\(name)\""),
             // Source: CSP level 3, "sandbox": a page of its own that can do nothing.
             ("Content-Security-Policy", "sandbox; default-src 'none'"),
-            // The link is what lets in: it is not to be told to others.
+            // The link is the credential: it must not leak.
             ("Referrer-Policy", "no-referrer"),
             ("Cache-Control", "private, max-age=3600"),
             // Web clients show pictures of links.
@@ -47,7 +47,7 @@ enum MediaHeaders {
     ///
     /// - Parameters:
     ///   - length: in bytes.
-    ///   - tag: names what is in the file, quotes included.
+    ///   - tag: identifies the contents, quotes included.
     /// - Returns: `part` of the file that is to be sent; nil: there is none.
     ///
     /// Source: RFC 9110 §13.2.2, §14.2, §15.4.5, §15.5.17.
@@ -58,7 +58,7 @@ enum MediaHeaders {
         let known = head.headers.listItems("If-None-Match")
         if known.contains(where: { $0 == "*" || $0 == tag || $0 == "W/" + tag }) { return (304, fields, nil) }
         let condition = head.headers.all("If-Range")
-        // Only a strong tag can be the same; a date is not ours.
+        // Only a strong tag can match; dates are not used here.
         guard condition.isEmpty || condition == [tag], let wish = HTTPByteRange(request: head) else {
             return (200, fields, 0..<length)
         }
@@ -80,12 +80,12 @@ enum MediaHeaders {
 
     // MARK: - Of an upload
 
-    /// Whether a page of another site may have caused an upload with a password that it does not have: a browser adds to
-    /// what any page sends the password that it remembers, and asks before it sends what only a script can.
+    /// Whether a page of another site may have caused an upload with a password that it does not have: a browser adds
+    /// remembered passwords to simple requests of any page, and asks before other requests.
     ///
     /// - Parameters:
     ///   - origins: pages that may.
-    ///   - host: whom the request is for.
+    ///   - host: the requested host.
     ///
     /// Source: Fetch, "CORS-safelisted request-header" and "Origin header": requests of other sites' pages have one.
     static func mayBeForged(_ head: HTTPRequestHead, origins: [OriginPattern], host: String) -> Bool {
@@ -100,10 +100,10 @@ enum MediaHeaders {
 
     private static let formTypes: Set = ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"]
 
-    /// The type of what is uploaded; without one that can be read, bytes.
+    /// The type of the upload; without a readable one, bytes.
     static func uploadedType(_ headers: HTTPHeaders) -> String {
         let bare = headers.first("Content-Type").flatMap { HTTPParameterizedValue($0)?.value }.map(ASCII.lowercased)
-        // What curl says of any data.
+        // curl's default type.
         guard let bare, isType(bare), bare != "application/x-www-form-urlencoded" else {
             return "application/octet-stream"
         }
@@ -134,7 +134,7 @@ enum MediaHeaders {
         return "upload." + (types.first { $0.value == type }?.key ?? "bin")
     }
 
-    /// Bytes of a name that backends are told; file systems have 255.
+    /// Longest name for backends, in bytes; file systems have 255.
     static let maxNameBytes = 200
 
     /// `UTF-8''na%20me`.
@@ -145,14 +145,14 @@ enum MediaHeaders {
     }
 }
 
-/// What somebody shows who uploads: a password, or a token of the backend's.
+/// Credentials of an upload: a password, or a token of the backend's.
 ///
 /// Source: RFC 7617; RFC 6750 §2.1.
 enum UploadCredentials: Equatable {
     case password(name: String, [UInt8])
     case token(String)
 
-    /// Nil for none, several, or what cannot be read.
+    /// Nil for none, several, or unreadable ones.
     init?(_ headers: HTTPHeaders) {
         let values = headers.all("Authorization")
         guard values.count == 1, let value = values.first, let blank = value.firstIndex(of: " ") else { return nil }

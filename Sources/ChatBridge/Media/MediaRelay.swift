@@ -1,21 +1,19 @@
-import BridgeCore
 import HTTPProtocol
-import IRCServer
 import Media
 import Transport
 import Upstream
 import WireBytes
 
-/// One file on its way from a backend to whoever opened its link, as fast as that one reads.
+/// One file on its way from a backend to a client, as fast as the client reads.
 ///
-/// One part of the file may be asked for, on condition that it is still the same file, whether the backend knows such
-/// conditions or not; whoever asks for several gets the whole. What the backend says of a part has to fit what comes, or
-/// nothing is passed on.
+/// One part of the file may be requested, on condition that the file is unchanged, whether the backend supports such
+/// conditions or not; several parts get the whole file. The backend's Content-Range has to fit the request, or the
+/// answer is dropped.
 ///
 /// Source: RFC 9110 §13.1, §14.
 final class MediaRelay: HTTPBodyReceiver {
     enum Answer: Equatable {
-        /// The one who asked has an answer, or the head of one.
+        /// The client has an answer, or its head.
         case begun
         /// The backend's status; 0: it did not answer, or not as it was asked.
         case refused(status: Int)
@@ -24,7 +22,7 @@ final class MediaRelay: HTTPBodyReceiver {
     private let exchange: HTTPExchange
     private let file: LinkedFile
     private var range: HTTPByteRange?
-    private var order: (order: BackendCallOrder, backends: BackendDriver)?
+    private var order: (order: BackendCallRequest, backends: BackendDriver)?
     private(set) var answer = Answer.refused(status: 0)
     /// Called once.
     private var ended: ((Transport) -> Void)?
@@ -34,7 +32,7 @@ final class MediaRelay: HTTPBodyReceiver {
     private var written = 0
     /// The answer has no body, or not one that is wanted.
     private var isWhole = false
-    /// A part came of another file than the one on which it depended, or is said to be none.
+    /// The part belongs to another file than the condition's, or is out of its range.
     private var isOther = false
 
     init(_ exchange: HTTPExchange, file: LinkedFile) {
@@ -45,17 +43,17 @@ final class MediaRelay: HTTPBodyReceiver {
 
     /// - Parameter ended: called once, when nothing more comes.
     func begin(
-        _ order: BackendCallOrder, _ backends: BackendDriver, _ transport: Transport,
+        _ order: BackendCallRequest, _ backends: BackendDriver, _ transport: Transport,
         ended: @escaping (Transport) -> Void
     ) {
         self.ended = ended
         ask(order, backends, transport)
     }
 
-    private func ask(_ order: BackendCallOrder, _ backends: BackendDriver, _ transport: Transport) {
+    private func ask(_ order: BackendCallRequest, _ backends: BackendDriver, _ transport: Transport) {
         client = backends.files
         self.order = (order, backends)
-        // As the file lies there: whoever asked has not said what they can unpack.
+        // Unencoded: the client's accepted encodings are unknown.
         var fields = [(name: "Accept-Encoding", value: "identity")]
         var passed = ["If-None-Match", "If-Modified-Since"]
         if let range {
@@ -73,7 +71,7 @@ final class MediaRelay: HTTPBodyReceiver {
         if call == nil { finished(.failure(.cancelled), transport) }
     }
 
-    /// Nobody wants the file any more. Not to be called while something of it is being received.
+    /// The file is no longer wanted. Not to be called while a part of it is being received.
     func cancel(_ transport: Transport) {
         if let call { client?.cancel(call, transport: transport) }
     }
@@ -123,7 +121,7 @@ final class MediaRelay: HTTPBodyReceiver {
         return true
     }
 
-    /// Whether it is the file that they have, who asked for a part. Source: RFC 9110 §13.1.5.
+    /// Whether the file satisfies If-Range. Source: RFC 9110 §13.1.5.
     private func isSame(_ head: HTTPResponseHead) -> Bool {
         let conditions = exchange.head.headers.all("If-Range")
         guard let condition = conditions.first else { return true }
@@ -166,7 +164,7 @@ final class MediaRelay: HTTPBodyReceiver {
         exchange.begin(head.status, headers: headers, length: length, transport: transport)
     }
 
-    func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyWish {
+    func partReceived(_ part: ByteSlice, transport: Transport) -> HTTPBodyDemand {
         guard exchange.isOpen else { return .stop }
         exchange.write(part, transport: transport)
         written += part.count
@@ -192,11 +190,11 @@ final class MediaRelay: HTTPBodyReceiver {
         }
         guard answer == .begun, !isWhole, exchange.isOpen else { return end(transport) }
         guard case .success = outcome else {
-            // Whoever waits for the rest must see that it does not come.
+            // The client must see that the rest does not come.
             exchange.breakOff(transport)
             return end(transport)
         }
-        // Not before everything is taken: a connection that is to be closed then has little time for what is left.
+        // After all bytes are taken: a closing connection leaves little time for the rest.
         exchange.whenDrained(transport) { transport in
             self.exchange.finish(transport: transport)
             self.end(transport)

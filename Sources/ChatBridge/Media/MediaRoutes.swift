@@ -18,11 +18,11 @@ import WireBytes
 // Source: soju.im/filehost.
 
 final class MediaRoutes: LoopClient {
-    private let links: MediaLinks
+    private let links: SignedFileLinks
     private let maxUploadBytes: Int
-    /// Pages that may upload with what their browser knows of us; all others must bring the password themselves.
+    /// Pages that may upload with the browser's remembered credentials; other pages must send the password themselves.
     private let origins: [OriginPattern]
-    /// By which pages of ours are known.
+    /// The relay's public host, for comparing origins.
     private let host: String
     let files: MediaFiles
     private let journal: UploadJournal
@@ -35,10 +35,10 @@ final class MediaRoutes: LoopClient {
         let gate: HTTPGate
         /// As the uploader wrote it; nil: a token.
         let name: String?
-        let place: UploadPlace
+        let place: UploadSource
         private var passes: [ConcurrencyLimiter.Permit]
 
-        init(_ gate: HTTPGate, name: String?, _ place: UploadPlace, _ passes: [ConcurrencyLimiter.Permit]) {
+        init(_ gate: HTTPGate, name: String?, _ place: UploadSource, _ passes: [ConcurrencyLimiter.Permit]) {
             self.gate = gate
             self.name = name
             self.place = place
@@ -54,18 +54,18 @@ final class MediaRoutes: LoopClient {
     /// Passwords and tokens under way, and refusals that wait, by visitor.
     private let tries = ConcurrencyLimiter(
         limit: MediaBounds.tries, limitOfEach: MediaBounds.triesPerVisitor,
-        limitOfSharedAddress: MediaBounds.triesPerCrowd)
-    /// The same by whose failures count together: waits are not to be dodged by asking often.
+        limitOfSharedAddress: MediaBounds.triesPerSharedAddress)
+    /// The same, by the key for failures: many requests must not avoid the delays.
     private let turns = ConcurrencyLimiter(
-        limit: MediaBounds.tries, limitOfEach: 1, limitOfSharedAddress: MediaBounds.tokensPerCrowd)
+        limit: MediaBounds.tries, limitOfEach: 1, limitOfSharedAddress: MediaBounds.tokensPerSharedAddress)
     private var refusals: [(at: MonotonicInstant, check: Check)] = []
     private var uploading: [UploadID: HTTPExchange] = [:]
     private var lastUpload: UInt64 = 0
-    /// Links that are being written down, and who waits for that.
+    /// Links being stored, and the exchanges that wait for it.
     private var unkept: [String: [HTTPExchange]] = [:]
     private let places = ConcurrencyLimiter(limit: MediaBounds.uploads, limitOfEach: MediaBounds.uploadsPerAccount)
 
-    /// What an upload was let in with.
+    /// The gate's object for an admitted upload.
     private final class Admission {
         let uploader: Uploader
         private let pass: ConcurrencyLimiter.Permit
@@ -96,11 +96,11 @@ final class MediaRoutes: LoopClient {
 
     var routes: [HTTPRoute] {
         [
-            HTTPRoute(method: "OPTIONS", path: MediaLinks.uploadPath) { [weak self] exchange, transport in
+            HTTPRoute(method: "OPTIONS", path: SignedFileLinks.uploadPath) { [weak self] exchange, transport in
                 self?.options(exchange, transport)
             },
             HTTPRoute(
-                method: "POST", path: MediaLinks.uploadPath, maxBodyBytes: maxUploadBytes,
+                method: "POST", path: SignedFileLinks.uploadPath, maxBodyBytes: maxUploadBytes,
                 refusalFields: { [weak self] in self?.sharing($0) ?? [] },
                 gate: { [weak self] gate, transport in self?.uploadBegins(gate, transport) },
                 answer: { [weak self] exchange, transport in self?.uploadCame(exchange, transport) }),
@@ -120,8 +120,8 @@ final class MediaRoutes: LoopClient {
         exchange.respond(204, headers: HTTPHeaders(fields), transport: transport)
     }
 
-    /// What lets pages of web clients upload. Whoever uploads shows a password that the page has, so any page may; with what
-    /// the browser itself remembers, only pages that may connect as well.
+    /// CORS headers for web clients. Any page may upload with a password of its own; with the browser's remembered
+    /// credentials only pages that may also connect.
     ///
     /// Source: Fetch, "CORS protocol".
     private func sharing(_ head: HTTPRequestHead) -> [(name: String, value: String)] {
@@ -158,10 +158,10 @@ final class MediaRoutes: LoopClient {
         guard !tries.isFull else { return refuseBusy(gate, transport) }
         // One of an account's passwords at a time. Tokens say nothing of whose they are before they were asked about, so
         // where nobody is told apart, somebody's made-up ones must not be everybody's one try.
-        let (name, place): (String?, UploadPlace) =
+        let (name, place): (String?, UploadSource) =
             switch shown {
-            case .password(let name, _): (name, bridge.bridge.uploadPlace(name, from: visitor.key))
-            case .token: (nil, bridge.bridge.uploadTokenPlace(from: visitor.key))
+            case .password(let name, _): (name, bridge.bridge.uploadSource(name, from: visitor.key))
+            case .token: (nil, bridge.bridge.uploadTokenSource(from: visitor.key))
             }
         let isSharedAddress = name == nil && visitor.isSharedAddress
         guard let visit = tries.take(for: visitor),
@@ -248,7 +248,7 @@ final class MediaRoutes: LoopClient {
         check.gate.open(Admission(uploader, pass), transport: transport)
     }
 
-    /// Its turn lasts until the refusal is out, whether somebody still waits for that or not.
+    /// The permit lasts until the refusal is sent, even if the client is gone.
     private func refuseLater(_ check: Check, _ wait: Duration, _ transport: Transport) {
         refusals.append((transport.now + wait, check))
         refuseDue(transport.now, transport)
@@ -281,7 +281,7 @@ final class MediaRoutes: LoopClient {
         bridge.run(transport)
     }
 
-    /// `?room=NAME`: where it will be said, for scripts that are not on IRC.
+    /// `?room=NAME`: the room of the message, for scripts that are not on IRC.
     private static func room(_ target: HTTPRequestTarget) -> String? {
         let items = target.query?.split(separator: "&") ?? []
         return items.first { $0.hasPrefix("room=") }.flatMap { HTTPURL.percentDecoded(String($0.dropFirst(5))) }
@@ -305,13 +305,12 @@ final class MediaRoutes: LoopClient {
         }
     }
 
-    /// Has an upload written down. Its uploader is answered when that is done, so that whoever has a link has one that
-    /// outlasts us.
+    /// Stores the record of an upload. The client is answered afterwards, so that returned links are persistent.
     func keepUpload(_ record: UploadRecord) {
         let (journal, loop, link) = (journal, loop, record.link)
         let isTaken = workers.submit {
             let why = journal.append(record)
-            loop.enqueue { ($0.delegate as? ConnectionRouter)?.bridge.media?.uploadKept(link, why, $0) }
+            loop.enqueue { $0.bridgeDriver?.media?.uploadKept(link, why, $0) }
         }
         if isTaken { unkept[link] = unkept[link] ?? [] } else { uploadNotKept("the write queue is full") }
     }

@@ -1,26 +1,25 @@
 import Glibc
 import Threads
-import Transport
 import WireBytes
 
-/// Files that came within messages, in a folder of the state directory: one file each, called after what is in it.
+/// Files from within messages, in a folder of the state directory: one file each, named after its contents.
 ///
-/// Old ones go first, and the oldest where there are too many, by their number or by what they take of the disk. The folder
-/// is looked through once; from then on it is known what is there. Everything here blocks on the disk.
+/// Files are removed by age, then the oldest beyond the limits on number and disk usage. The folder is scanned once;
+/// from then on the index is in memory. Everything here blocks on the disk.
 final class MediaStore: Sendable {
     static let folder = "media"
     /// Largest file that is read, in bytes: it came in a frame, and frames are bounded by `max_message`, of 256 MiB at most.
     static let maxFileBytes = 256 * 1024 * 1024
     /// Files at once, however small: as many as a usual file system has inodes for a GiB, and about 12 MB of memory.
     static let maxFiles = 65_536
-    /// Seconds after which a file that is not whole is nobody's any more.
+    /// Age in seconds at which incomplete files are removed.
     private static let leftOverSeconds = 3600
 
     let directory: String
     /// Bytes of all files, as the disk counts them.
     let maxBytes: Int
     private let maxFiles: Int
-    /// Nil: kept for ever.
+    /// Nil: unlimited.
     let retention: Duration?
     /// Nanoseconds since 1970.
     private let clock: @Sendable () -> Int64
@@ -54,18 +53,18 @@ final class MediaStore: Sendable {
 
     // MARK: - Keeping
 
-    /// Keeps a file, and makes room for it. What is there already, under whatever extension, is not kept twice.
+    /// Stores a file and makes room for it. Equal contents are stored once, under any extension.
     ///
-    /// - Returns: why it is not kept, as a sentence; nil: it is.
+    /// - Returns: nil, or the error as a sentence.
     func keep(_ name: String, _ bytes: [UInt8]) -> String? {
         guard Self.isName(name) else { return "\"\(name)\" cannot name a file" }
         let cost = MediaIndex.cost(bytes.count)
         guard cost <= maxBytes else { return "it has more bytes than all files together may have" }
-        guard InstanceIdentity.makeDirectory(directory) else { return Self.lastError(directory) }
+        guard StateFile.makeDirectory(directory) else { return StateFile.lastError(directory) }
         return withIndex { index in
             let now = clock()
             if let known = index.name(of: name) {
-                // Somebody sent it again: as new as today.
+                // A repeated file counts as new.
                 if stamp(directory + "/" + known, now) {
                     index.touch(known, at: now)
                     return nil
@@ -73,39 +72,12 @@ final class MediaStore: Sendable {
                 index.remove(known)
             }
             if let why = makeRoom(in: &index, bytes: cost, files: 1) { return why }
-            if let why = write(name, bytes, now) { return why }
+            // The disk and the index have one order.
+            let why = StateFile.replace(directory + "/" + name, with: bytes) { _ = stamp($0, now) }
+            if let why { return why }
             index.insert(name, cost: cost, at: now)
             return nil
         }
-    }
-
-    private func write(_ name: String, _ bytes: [UInt8], _ now: Int64) -> String? {
-        let path = directory + "/" + name
-        let fresh = "\(path).\(getpid()).new"
-        _ = unlink(fresh)
-        let descriptor = Glibc.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return Self.lastError(fresh) }
-        var written = 0
-        while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            written += count
-        }
-        let failure = Self.lastError(fresh)
-        _ = close(descriptor)
-        guard written == bytes.count else {
-            _ = unlink(fresh)
-            return failure
-        }
-        // The disk and the index are to have one order.
-        _ = stamp(fresh, now)
-        guard rename(fresh, path) == 0 else {
-            let failure = Self.lastError(path)
-            _ = unlink(fresh)
-            return failure
-        }
-        return nil
     }
 
     private func stamp(_ path: String, _ now: Int64) -> Bool {
@@ -115,7 +87,7 @@ final class MediaStore: Sendable {
 
     // MARK: - Reading
 
-    /// Nil where there is none of that name. What is open can be read to its end, whether the name goes or not.
+    /// Nil where there is none of that name. An open file can be read to its end even after its removal.
     func open(_ name: String) -> MediaStoreFile? {
         guard Self.isName(name) else { return nil }
         let known = withIndex { $0.name(of: name) }
@@ -124,7 +96,7 @@ final class MediaStore: Sendable {
 
     // MARK: - Room
 
-    /// Removes what is too old, and what is too much.
+    /// Removes files by age and limits.
     func sweep() { _ = withIndex { makeRoom(in: &$0, bytes: 0, files: 0) } }
 
     /// - Returns: why there is none, as a sentence.
@@ -138,7 +110,7 @@ final class MediaStore: Sendable {
             let isOld = oldest.map { first.at < $0 } ?? false
             guard isOld || index.bytes > maxBytes - bytes || index.count > maxFiles - files else { return nil }
             let path = directory + "/" + first.name
-            guard unlink(path) == 0 || errno == ENOENT else { return Self.lastError(path) }
+            guard unlink(path) == 0 || errno == ENOENT else { return StateFile.lastError(path) }
             index.remove(first.name)
         }
         return nil
@@ -171,7 +143,7 @@ final class MediaStore: Sendable {
                     index.insert(name, cost: MediaIndex.cost(status), at: at)
                     continue
                 }
-                // Of an earlier version, which kept a file once for each type: one of them is enough.
+                // Earlier versions stored a file once for each type: one of them is enough.
                 if unlink(path) == 0 { index.touch(other, at: at) }
             } else if (now &- at) / 1_000_000_000 > Self.leftOverSeconds {
                 // Half written when a process ended.
@@ -180,13 +152,11 @@ final class MediaStore: Sendable {
         }
         return index
     }
-
-    static func lastError(_ path: String) -> String { "\(path): \(String(cString: strerror(errno)))" }
 }
 
-/// What is known of the folder: the files by what is in them, and which is the oldest.
+/// The index of the folder: files by contents, and their ages.
 struct MediaIndex: Sendable {
-    /// Of a name, what stands for the file's contents, in bytes.
+    /// Length of a name's content hash, in bytes.
     static let keyBytes = 22
     /// Least that a file costs, in bytes: a block, or its place in a folder and among the inodes.
     static let blockBytes = 4096
@@ -239,17 +209,59 @@ struct MediaIndex: Sendable {
         String(decoding: name.utf8.prefix(keyBytes), as: UTF8.self)
     }
 
-    /// What a file of so many bytes takes of the disk: whole blocks.
+    /// Disk usage of a file of so many bytes: whole blocks.
     static func cost(_ bytes: Int) -> Int { (max(bytes, 1) + blockBytes - 1) / blockBytes * blockBytes }
 
     static func cost(_ status: stat) -> Int {
         let size = min(max(Int(status.st_size), 0), MediaStore.maxFileBytes)
-        // What the file system compresses may be read by one that does not.
+        // A copy on another file system may be uncompressed.
         return max(cost(size), min(max(Int(status.st_blocks), 0), Int.max / 1024) * 512)
     }
 
     static func nanoseconds(_ time: timespec) -> Int64 {
         let (whole, over) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
         return over ? (time.tv_sec < 0 ? .min : .max) : whole.addingReportingOverflow(Int64(time.tv_nsec)).partialValue
+    }
+}
+
+/// An open stored file: it can be read in parts, by any thread, and is closed with this.
+final class MediaStoreFile: Sendable {
+    private let descriptor: Int32
+    /// Never 0.
+    let byteCount: Int
+
+    /// Nil where there is none, or none that this store could have written.
+    init?(_ path: String, maxBytes: Int) {
+        descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_size > 0, status.st_size <= maxBytes
+        else {
+            byteCount = 0
+            return nil
+        }
+        byteCount = Int(status.st_size)
+    }
+
+    deinit {
+        if descriptor >= 0 { _ = close(descriptor) }
+    }
+
+    /// Blocks on the disk.
+    ///
+    /// - Returns: all of `part`; nil: it is not there.
+    func read(_ part: Range<Int>) -> [UInt8]? {
+        guard part.lowerBound >= 0, part.upperBound <= byteCount else { return nil }
+        let bytes = [UInt8](unsafeUninitializedCapacity: part.count) { buffer, filled in
+            while filled < part.count {
+                let count = pread(
+                    descriptor, buffer.baseAddress?.advanced(by: filled), part.count - filled,
+                    part.lowerBound + filled)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { break }
+                filled += count
+            }
+        }
+        return bytes.count == part.count ? bytes : nil
     }
 }

@@ -1,4 +1,3 @@
-import BridgeCore
 import ChatModel
 import Glibc
 import IRCServer
@@ -6,7 +5,7 @@ import JSONText
 import Media
 import Threads
 
-/// What was uploaded lately, in the state directory: a link that was given out before a restart is the file after it too.
+/// Recent uploads, stored in the state directory: their links still refer to files after a restart.
 ///
 /// One line of JSON for each upload, appended as it comes; when there are too many, the file is written anew with those that
 /// count. A line that is not whole, which a crash or a full disk may leave, is passed over. Blocks on the disk.
@@ -36,60 +35,31 @@ final class UploadJournal: Sendable {
         }
     }
 
-    /// - Returns: why it is not kept, as a sentence; nil: it is.
+    /// - Returns: nil, or the error as a sentence.
     func append(_ record: UploadRecord) -> String? {
         lineCount.withLock { count in
-            guard InstanceIdentity.makeDirectory(directory) else { return MediaStore.lastError(directory) }
+            guard StateFile.makeDirectory(directory) else { return StateFile.lastError(directory) }
             let known = count ?? read().lines
             count = known + 1
-            guard known + 1 > 2 * capacity else { return write(Self.line(record), to: path, O_APPEND) }
+            guard known + 1 > 2 * capacity else { return StateFile.write(Self.line(record), to: path, O_APPEND) }
             let newest = (read().records + [record]).suffix(capacity)
-            let fresh = "\(path).\(getpid()).new"
-            if let why = write(newest.flatMap(Self.line), to: fresh, O_TRUNC) {
-                _ = unlink(fresh)
-                return why
-            }
-            guard rename(fresh, path) == 0 else { return MediaStore.lastError(path) }
+            if let why = StateFile.replace(path, with: newest.flatMap(Self.line)) { return why }
             count = newest.count
             return nil
         }
     }
 
-    private func write(_ bytes: [UInt8], to path: String, _ how: Int32) -> String? {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | how, 0o600)
-        guard descriptor >= 0 else { return MediaStore.lastError(path) }
-        defer { _ = close(descriptor) }
-        var written = 0
-        while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return MediaStore.lastError(path) }
-            written += count
-        }
-        return nil
-    }
-
     private func read() -> (records: [UploadRecord], lines: Int) {
-        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { return ([], 0) }
-        defer { _ = close(descriptor) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 64 * 1024)
-        while bytes.count <= Self.maxFileBytes {
-            let count = Glibc.read(descriptor, &piece, piece.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            bytes += piece[..<count]
-        }
-        // Not ours: nothing of it is believed, and the next upload begins anew.
-        guard bytes.count <= Self.maxFileBytes else { return ([], 2 * capacity) }
+        guard access(path, F_OK) == 0 else { return ([], 0) }
+        // An unusable file: nothing of it is read, and the next upload begins anew.
+        guard let bytes = StateFile.read(path, maxBytes: Self.maxFileBytes) else { return ([], 2 * capacity) }
         let lines = bytes.split(separator: 0x0A)
         return (lines.suffix(2 * capacity).compactMap { Self.record(Array($0)) }.suffix(capacity), lines.count)
     }
 
     // MARK: - Contents
 
-    /// With a line end before it as well: what stands there may not be whole.
+    /// With a line end before it as well: the previous line may be incomplete.
     static func line(_ record: UploadRecord) -> [UInt8] {
         let file = record.attachment
         var members = [

@@ -5,7 +5,7 @@ extension ConfigurationCompletion {
         var names: [String: ConfigurationOrigin] = [:]
         var certificates: [String: String] = [:]
         let rooms = configuration.rooms.map(\.name)
-        // Its rooms have names that nobody can know now.
+        // The template's rooms have names that are not known at load time.
         let hasTemplate = rooms.contains(RoomConfiguration.templateName)
         for (index, account) in configuration.accounts.enumerated() {
             let at = "accounts[\(index)]"
@@ -37,8 +37,7 @@ extension ConfigurationCompletion {
                 guard let other = certificates.updateValue(called, forKey: certificate), other != called else {
                     continue
                 }
-                report(
-                    origin("\(at).certfp") ?? whole, "\(called) has a certificate that is also of \(other)")
+                report(origin("\(at).certfp") ?? whole, "\(called) has a certificate that is also of \(other)")
             }
             for room in account.rooms
             where room != AccountConfiguration.allRooms && !rooms.contains(room) && !hasTemplate {

@@ -1,5 +1,4 @@
 import Dialects
-import HTTPProtocol
 
 extension ConfigurationCompletion {
     /// - Parameters:
@@ -38,16 +37,14 @@ extension ConfigurationCompletion {
                     "the dialect \(room.dialect) has no frame for a token; use bearer, query or header")
             }
             if auth.token == nil, !isBroken(AuthConfiguration.tokenKeys, at) {
-                report(
-                    place, "auth of type \"\(auth.type.rawValue)\" needs token, token_file or token_credential")
+                report(place, "auth of type \"\(auth.type.rawValue)\" needs token, token_file or token_credential")
             }
         case .basic:
             if (auth.user ?? "").isEmpty, !isBroken(["user"], at) {
                 report(place, "auth of type \"basic\" needs a user")
             }
             if auth.password == nil, !isBroken(AuthConfiguration.passwordKeys, at) {
-                report(
-                    place, "auth of type \"basic\" needs password, password_file or password_credential")
+                report(place, "auth of type \"basic\" needs password, password_file or password_credential")
             }
         }
         let field: String? =
@@ -65,11 +62,9 @@ extension ConfigurationCompletion {
     }
 
     /// - Parameter at: where its auth stands.
-    mutating func checkLogin(
-        _ room: RoomConfiguration, at path: String, auth at: String, place: ConfigurationOrigin
-    ) {
+    mutating func checkLogin(_ room: RoomConfiguration, at path: String, auth at: String, place: ConfigurationOrigin) {
         let auth = room.auth
-        // A dialect whose options are wrong has its own complaint.
+        // A dialect with wrong options has its own complaint.
         let dialect = try? DialectTable.dialect(named: room.dialect)
         if auth.login.url == nil, isBroken(["login_url"], at) { return }
         // Name and password may stand in the backend itself.
@@ -106,8 +101,7 @@ extension ConfigurationCompletion {
             report(place, "refresh_url needs a refresh_body")
         }
         if auth.login.sendAs?.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {
-            report(
-                origin("\(at).send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
+            report(origin("\(at).send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
         }
         if auth.login.sendAs?.place == .header, let name = auth.login.sendAs?.name,
             let complaint = ConfigurationChecks.authHeader(name)

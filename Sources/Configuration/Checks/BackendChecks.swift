@@ -3,9 +3,9 @@ extension ConfigurationCompletion {
         for index in configuration.backends.indices {
             let at = "backends.\(configuration.backends[index].name)"
             let whole = origin(at) ?? .builtIn
-            settle(
-                backend: index,
-                configuration.described(configuration.backends[index].room) { isWritten("\($0)", at: at) })
+            store(
+                configuration.described(configuration.backends[index].room) { isWritten("\($0)", at: at) },
+                atBackend: index)
             let backend = configuration.backends[index]
             if origin("\(at).url") == nil, backend.room.url == nil {
                 report(whole, "backend \"\(backend.name)\" has no url")
@@ -24,9 +24,9 @@ extension ConfigurationCompletion {
         }
     }
 
-    /// What a room says beside its backend, and how the rooms of a backend go together.
+    /// Rules between a room and its backend, and between the rooms of one backend.
     ///
-    /// - Parameter upstreamRooms: who has a room upstream already, by backend and room.
+    /// - Parameter upstreamRooms: the rooms that use an upstream room already, by backend and room.
     mutating func checkBackend(
         of room: RoomConfiguration, at path: String, whole: ConfigurationOrigin, upstreamRooms: inout [[String]: String]
     ) {
@@ -46,8 +46,7 @@ extension ConfigurationCompletion {
             }
         } else {
             let hint = NearestName.hint(for: room.backend, among: names)
-            report(
-                origin("\(path).backend") ?? whole, "there is no [backends.\(room.backend)]\(hint)")
+            report(origin("\(path).backend") ?? whole, "there is no [backends.\(room.backend)]\(hint)")
         }
         guard !room.isTemplate, !room.backend.isEmpty, !room.upstreamRoom.isEmpty else { return }
         let key = [room.backend, room.upstreamRoom]

@@ -1,7 +1,8 @@
 import Dialects
 import IRCProtocol
 
-// [identity] bearer and [[accounts]] bearer: who says whose a client's token is, and whom it names.
+// [identity] bearer and [[accounts]] bearer: the backend that identifies token owners, and the accounts of these
+// owners.
 
 extension ConfigurationCompletion {
     mutating func checkBearer() {
@@ -28,8 +29,7 @@ extension ConfigurationCompletion {
                         place,
                         "backend \"\(name)\" speaks \"\(backend.room.dialect)\", which cannot say whose a token is")
                 } else if backend.httpBase == nil {
-                    report(
-                        place, "backend \"\(name)\" has no http_base, where it could be asked whose a token is")
+                    report(place, "backend \"\(name)\" has no http_base, where it could be asked whose a token is")
                 }
             }
         } else if configuration.backends.contains(where: { $0.name == name }) {

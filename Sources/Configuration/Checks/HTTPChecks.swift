@@ -1,5 +1,5 @@
 extension ConfigurationCompletion {
-    /// What single keys of `[[http]]` cannot know.
+    /// Rules between the keys of `[[http]]` and of the listeners.
     mutating func checkHTTP() {
         var seen: [HostPort: String] = [:]
         for (index, listener) in configuration.listeners.enumerated() where listener.bind.endpoint.port != 0 {
@@ -32,7 +32,7 @@ extension ConfigurationCompletion {
         }
     }
 
-    /// What single keys of `[media]` cannot know.
+    /// Rules between `[media]` and `[[http]]`.
     mutating func checkMedia() {
         let serving = configuration.http.firstIndex { $0.serve.contains(.media) }
         if configuration.media.publicURL == nil {

@@ -25,7 +25,7 @@ extension ConfigurationCompletion {
                 }
             }
             checkTLS(listener, at: "listeners[\(index)]")
-            checkDoors(listener, at: "listeners[\(index)]")
+            checkAccess(listener, at: "listeners[\(index)]")
             guard !bind.isLoopback else { continue }
             switch bind.scheme {
             case .irc, .ws:
@@ -45,7 +45,7 @@ extension ConfigurationCompletion {
         }
     }
 
-    /// Whether somebody decided who may come in: a password, or the written word that none is needed.
+    /// Whether access is decided: there is a password or another login, or an explicit setting that none is needed.
     var isLoginSettled: Bool {
         if configuration.identity.password != nil { return true }
         let hasAccounts =
@@ -57,10 +57,10 @@ extension ConfigurationCompletion {
         return ["password", "password_file", "password_credential"].contains { isRefused("identity.\($0)") }
     }
 
-    /// What single keys of a listener cannot know, its address and TLS apart.
-    mutating func checkDoors(_ listener: ListenerConfiguration, at path: String) {
+    /// Rules between the keys of a listener besides address and TLS.
+    mutating func checkAccess(_ listener: ListenerConfiguration, at path: String) {
         let bind = listener.bind
-        // A printed configuration writes what nobody wrote.
+        // A printed configuration contains the defaults.
         if !bind.isWebSocket, listener.origins != ListenerConfiguration().origins,
             let place = origin("\(path).origins")
         {
@@ -98,7 +98,7 @@ extension ConfigurationCompletion {
         {
             report(place, "sts_port means nothing without sts")
         }
-        // What a proxy or a gateway speaks for comes from elsewhere, wherever we are bound.
+        // Clients of a proxy or a gateway are remote, even on a loopback listener.
         if bind.isLoopback, listener.isBehindProxy, !isLoginSettled {
             report(
                 origin("\(path).trusted_proxies") ?? .builtIn,
@@ -107,7 +107,7 @@ extension ConfigurationCompletion {
         }
     }
 
-    /// Whether a list is empty because nobody wrote anything in it: what was written and refused has its own complaint.
+    /// Whether a list was left empty: refused elements have their own complaint.
     private func isMissing(_ list: String) -> Bool { origin(list) == nil || problems.isEmpty }
 
     mutating func checkGateways() {

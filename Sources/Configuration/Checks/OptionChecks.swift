@@ -2,7 +2,7 @@ import Dialects
 import HTTPProtocol
 
 extension ConfigurationCompletion {
-    /// - Parameter inherited: what was checked already, where the room has its options from a backend.
+    /// - Parameter inherited: the backend's room, whose options have been checked; nil: none.
     mutating func checkOptions(_ room: RoomConfiguration, at path: String, inherited: RoomConfiguration?) {
         if let inherited, inherited.options == room.options, inherited.dialect == room.dialect { return }
         do throws(DialectOptionError) {
@@ -26,7 +26,7 @@ extension ConfigurationCompletion {
         }
     }
 
-    /// Calls that would be refused each time, since they lead where nothing of ours may go.
+    /// Calls that would be refused each time, because their origin is not the backend's.
     mutating func checkCallPlaces(_ dialect: any Dialect, _ room: RoomConfiguration, at path: String) {
         guard let base = room.effectiveHTTPBase else { return }
         let isDescribed = configuration.dialects.contains { $0.name == room.dialect }

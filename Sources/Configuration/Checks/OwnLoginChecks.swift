@@ -2,7 +2,7 @@ import Dialects
 
 extension ConfigurationCompletion {
     mutating func checkOwnLogins() {
-        /// Who is shown as whom, by room and person.
+        /// Accounts by room and upstream person.
         var shown: [[String]: String] = [:]
         for (index, account) in configuration.accounts.enumerated() {
             for login in account.upstream {
@@ -42,8 +42,7 @@ extension ConfigurationCompletion {
         if isRefused(path) || isRefused("\(path).type") { return }
         switch login.auth.type {
         case .none:
-            return report(
-                place, "an account's own login needs a type: bearer, basic, query, header, message or login")
+            return report(place, "an account's own login needs a type: bearer, basic, query, header, message or login")
         case .clientCertificate:
             return report(
                 origin("\(path).type") ?? place,

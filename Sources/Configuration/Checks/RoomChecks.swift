@@ -43,7 +43,7 @@ extension ConfigurationCompletion {
                 report(whole, "\(called) has no url")
             }
             let backend = configuration.backends.first { $0.name == room.backend }?.room
-            // What the backend says was checked there, once.
+            // The backend's own settings were checked there, once.
             func isOwn(_ keys: String...) -> Bool {
                 backend == nil || keys.contains { origin("\(at).\($0)") != nil }
             }
@@ -54,19 +54,18 @@ extension ConfigurationCompletion {
             checkBackoff(room.backoff, at: at)
             if isOwn("url", "tls") { checkTLS(room, at: at, called: called, inherited: backend) }
             checkOptions(room, at: at, inherited: backend)
-            settle(room, at: index)
+            store(room, at: index)
         }
     }
 
-    /// What the template cannot have: it is many rooms.
+    /// Keys that the template cannot have, since it stands for many rooms.
     mutating func checkTemplate(_ room: RoomConfiguration, at path: String) {
         for key in ["channel", "upstream_room", "topic"] {
             guard let place = origin("\(path).\(key)"), !isEmptyText(key, of: room) else { continue }
             report(place, "the room \"*\" stands for many and has no \(key)")
         }
         if room.connect == .always, let place = origin("\(path).connect") {
-            report(
-                place, "rooms that \"*\" opens are connected while somebody is in them: connect = \"while-joined\"")
+            report(place, "rooms that \"*\" opens are connected while somebody is in them: connect = \"while-joined\"")
         }
     }
 
@@ -78,12 +77,12 @@ extension ConfigurationCompletion {
         }
     }
 
-    /// Where the backend takes the sender from the login, nobody can be a person of their own: each would be the one account,
-    /// and what comes back would look like somebody else's.
+    /// Refuses puppets where the backend takes the sender from the login: each would be the one account, and echoes
+    /// would look like other people's messages.
     mutating func checkIdentity(
         _ room: RoomConfiguration, at path: String, called: String, whole: ConfigurationOrigin
     ) {
-        // A dialect whose options are wrong has its own complaint.
+        // A dialect with wrong options has its own complaint.
         guard room.identity == .puppet, let dialect = try? configuration.dialect(of: room), !dialect.traits.namesSenders
         else { return }
         report(
@@ -95,16 +94,14 @@ extension ConfigurationCompletion {
 
     mutating func checkSubprotocol(_ room: RoomConfiguration, at path: String, whole: ConfigurationOrigin) {
         guard room.requiresSubprotocol, room.subprotocols.isEmpty else { return }
-        report(
-            origin("\(path).require_subprotocol") ?? whole, "require_subprotocol needs a subprotocol to offer")
+        report(origin("\(path).require_subprotocol") ?? whole, "require_subprotocol needs a subprotocol to offer")
     }
 
     mutating func checkBackoff(_ backoff: BackoffConfiguration, at path: String) {
         guard let least = backoff.min, let most = backoff.max, least > most else { return }
         // Written here, or inherited from a complaint about the defaults.
         guard let place = origin("\(path).backoff") else { return }
-        report(
-            place, "backoff.min (\(DurationText.format(least))) is longer than max (\(DurationText.format(most)))")
+        report(place, "backoff.min (\(DurationText.format(least))) is longer than max (\(DurationText.format(most)))")
     }
 
     /// A proxy of the environment that could not be used is found now, where a room would take it.

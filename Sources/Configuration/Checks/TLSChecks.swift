@@ -1,14 +1,12 @@
 import Transport
 
-// What TLS needs of the configuration: files that exist, belong together and can be used.
+// TLS files must exist, belong together and be usable.
 
 extension ConfigurationCompletion {
     // MARK: - Listeners
 
     mutating func checkTLS(_ listener: ListenerConfiguration, at path: String) {
-        let files = [
-            ("cert", listener.certificate), ("key", listener.key), ("client_ca", listener.clientAuthorities),
-        ]
+        let files = [("cert", listener.certificate), ("key", listener.key), ("client_ca", listener.clientAuthorities)]
         guard listener.bind.isSecure else {
             for (key, file) in files where !file.isEmpty {
                 report(
@@ -37,26 +35,22 @@ extension ConfigurationCompletion {
     // MARK: - Rooms
 
     /// - Parameters:
-    ///   - called: who has these settings, for messages.
+    ///   - called: the room or backend, for messages.
     ///   - inherited: the backend that the room has its settings from; nil: the defaults.
-    mutating func checkTLS(
-        _ room: RoomConfiguration, at path: String, called: String, inherited: RoomConfiguration?
-    ) {
+    mutating func checkTLS(_ room: RoomConfiguration, at path: String, called: String, inherited: RoomConfiguration?) {
         guard let url = room.url else { return }
         guard url.isSecure else {
-            // A room may repeat what the defaults say, as a printed configuration does.
+            // A room may repeat the defaults, as a printed configuration does.
             if let place = origin("\(path).tls"), room.tls != (inherited ?? configuration.roomDefaults).tls {
                 report(place, "\(called) has TLS settings, but its url begins with ws://")
             }
             return
         }
         let tls = room.tls
-        // What a room does not say itself was written in the defaults.
+        // Settings that the room does not have were written in the backend or the defaults.
         let places = ["\(path).tls", "backends.\(room.backend).tls"]
         let place = places.first { origin($0) != nil } ?? "room_defaults.tls"
-        let files = [
-            ("ca", tls.authorities), ("client_cert", tls.clientCertificate), ("client_key", tls.clientKey),
-        ]
+        let files = [("ca", tls.authorities), ("client_cert", tls.clientCertificate), ("client_key", tls.clientKey)]
         if tls.clientCertificate.isEmpty != tls.clientKey.isEmpty {
             let (has, lacks) = tls.clientKey.isEmpty ? ("client_cert", "client_key") : ("client_key", "client_cert")
             report(origin("\(place).\(has)") ?? .builtIn, "\(has) is set and \(lacks) is not")

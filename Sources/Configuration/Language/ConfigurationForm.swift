@@ -10,13 +10,13 @@ struct ConfigurationForm<Value>: Sendable {
     let write: @Sendable (Value) -> ConfigurationNode?
 }
 
-/// What may lie below a key; how names of environment variables find their place.
+/// The structure below a key; environment variables find their key by it.
 indirect enum ConfigurationShape: Sendable {
     case leaf
     /// Several texts in one value.
     case list
     case table([(key: String, shape: ConfigurationShape)])
-    /// Any keys. `dash` tells that an underscore of a variable's name is a dash in the key, as in header names.
+    /// Any keys. `dash`: an underscore in a variable's name is a dash in the key, as in header names.
     case map(dash: Bool)
     /// Tables with names of one's own.
     case named([(key: String, shape: ConfigurationShape)])
@@ -40,7 +40,7 @@ extension ConfigurationForm {
                 if let parsed = try parse(text) {
                     value = parsed
                 } else {
-                    // The raw text: what an interpolation brought may be a secret.
+                    // The raw text, because an expanded one may be a secret.
                     reader.report(node.origin, "expected \(expected), found \"\(raw)\"")
                 }
             } catch {
@@ -48,6 +48,21 @@ extension ConfigurationForm {
             }
         } write: { value in
             print(value).map { ConfigurationNode(.string($0)) }
+        }
+    }
+}
+
+/// A value with one text form, such as an address.
+package protocol ConfigurationText: CustomStringConvertible, Sendable {
+    init(parsing text: String) throws(AddressError)
+}
+
+extension ConfigurationForm where Value: ConfigurationText {
+    static func parsed(_ expected: String) -> Self {
+        text(expected) { text throws(AddressError) in
+            try Value(parsing: text)
+        } print: {
+            $0.description
         }
     }
 }
@@ -66,18 +81,29 @@ extension ConfigurationForm where Value == String {
     }
 }
 
+extension ConfigurationForm {
+    /// A form of one plain value; `parse` returns nil for a node of another form.
+    static func scalar(
+        _ expected: String, parse: @escaping @Sendable (ConfigurationNode, inout ConfigurationReader) -> Value?,
+        write: @escaping @Sendable (Value) -> ConfigurationNode
+    ) -> Self {
+        Self(expected: expected, shape: .leaf) { node, value, reader in
+            if let parsed = parse(node, &reader) {
+                value = parsed
+            } else {
+                reader.report(node.origin, "expected \(expected), found \(node.found)")
+            }
+        } write: {
+            write($0)
+        }
+    }
+}
+
 extension ConfigurationForm where Value == Bool {
     static var boolean: Self {
-        Self(expected: "true or false", shape: .leaf) { node, value, reader in
-            if case .boolean(let written) = node.content {
-                value = written
-                return
-            }
-            switch reader.bareText(node) {
-            case "true": value = true
-            case "false": value = false
-            default: reader.report(node.origin, "expected true or false, found \(node.found)")
-            }
+        scalar("true or false") { node, reader in
+            if case .boolean(let written) = node.content { return written }
+            return reader.bareText(node).flatMap { Bool($0) }
         } write: {
             ConfigurationNode(.boolean($0))
         }
@@ -86,19 +112,8 @@ extension ConfigurationForm where Value == Bool {
 
 extension ConfigurationForm where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Self {
-        let expected = "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        return Self(expected: expected, shape: .leaf) { node, value, reader in
-            var number: Int?
-            if case .integer(let written) = node.content {
-                number = Int(exactly: written)
-            } else if let text = reader.bareText(node) {
-                number = Int(text)
-            }
-            if let number, range.contains(number) {
-                value = number
-            } else {
-                reader.report(node.origin, "expected \(expected), found \(node.found)")
-            }
+        scalar("a whole number from \(range.lowerBound) to \(range.upperBound)") { node, reader in
+            reader.integer(node).flatMap { range.contains($0) ? $0 : nil }
         } write: {
             ConfigurationNode(.integer(Int64($0)))
         }
@@ -127,15 +142,25 @@ extension ConfigurationForm where Value == Int {
     }
 }
 
+extension ConfigurationForm where Value == Int? {
+    /// A number, or nil for 0 and `"off"`.
+    static func integerOrOff(_ range: ClosedRange<Int>) -> Self {
+        scalar("a whole number from \(range.lowerBound) to \(range.upperBound), or \"off\"") { node, reader in
+            switch node.content {
+            case .integer(0), .string("off"), .string("0"): .some(nil)
+            default: reader.integer(node).flatMap { range.contains($0) ? .some($0) : nil }
+            }
+        } write: {
+            $0.map { ConfigurationNode(.integer(Int64($0))) } ?? ConfigurationNode(.string("off"))
+        }
+    }
+}
+
 extension ConfigurationForm where Value == Double {
     static func number(_ range: ClosedRange<Double>) -> Self {
-        let expected = "a number from \(NumberText.format(range.lowerBound)) to \(NumberText.format(range.upperBound))"
-        return Self(expected: expected, shape: .leaf) { node, value, reader in
-            if let number = reader.number(node), range.contains(number) {
-                value = number
-            } else {
-                reader.report(node.origin, "expected \(expected), found \(node.found)")
-            }
+        scalar("a number from \(NumberText.format(range.lowerBound)) to \(NumberText.format(range.upperBound))") {
+            node, reader in
+            reader.number(node).flatMap { range.contains($0) ? $0 : nil }
         } write: {
             NumberText.node($0)
         }
@@ -143,19 +168,13 @@ extension ConfigurationForm where Value == Double {
 }
 
 extension ConfigurationForm where Value == Double? {
-    /// Events a second; `"off"` and 0 are no limit. The lower bound keeps a bucket from standing still for hours.
+    /// Events a second; `"off"` and 0 are no limit. The lower bound prevents a bucket that refills once in hours.
     static var rate: Self {
-        let expected = "a rate a second from 0.01 to 1000000, or \"off\""
-        return Self(expected: expected, shape: .leaf) { node, value, reader in
-            if case .string("off") = node.content {
-                value = nil
-                return
-            }
-            guard let number = reader.number(node), number == 0 || (0.01...1_000_000).contains(number) else {
-                reader.report(node.origin, "expected \(expected), found \(node.found)")
-                return
-            }
-            value = number == 0 ? nil : number
+        scalar("a rate a second from 0.01 to 1000000, or \"off\"") { node, reader in
+            if case .string("off") = node.content { return .some(nil) }
+            guard let number = reader.number(node) else { return nil }
+            if number == 0 { return .some(nil) }
+            return (0.01...1_000_000).contains(number) ? .some(number) : nil
         } write: {
             $0.map(NumberText.node) ?? ConfigurationNode(.string("off"))
         }
@@ -174,6 +193,21 @@ extension ConfigurationForm where Value == Duration {
             DurationText.format($0)
         }
         return minimum == .zero ? form.acceptingZero(.zero) : form
+    }
+
+    /// A duration up to `maximum`; `"0"` and `"off"` say zero.
+    static func duration(atMost maximum: Duration) -> Self {
+        let form = Self.duration()
+        return Self(expected: form.expected, shape: form.shape) { node, value, reader in
+            var inner = value
+            form.read(node, &inner, &reader)
+            guard inner <= maximum else {
+                return reader.report(node.origin, "is longer than \(DurationText.format(maximum))")
+            }
+            value = inner
+        } write: {
+            form.write($0)
+        }
     }
 }
 
@@ -234,7 +268,7 @@ extension ConfigurationForm where Value: CaseIterable & RawRepresentable & Senda
 extension ConfigurationForm {
     /// The same form for an optional field; nil is left out when printed.
     ///
-    /// - Parameter initial: what to read into where there is nothing yet; never seen.
+    /// - Parameter initial: the value to read into where there is none yet; never visible.
     func optional(from initial: Value) -> ConfigurationForm<Value?> where Value: Sendable {
         let (read, write) = (self.read, self.write)
         return ConfigurationForm<Value?>(expected: expected, shape: shape) { node, value, reader in
@@ -247,7 +281,7 @@ extension ConfigurationForm {
         }
     }
 
-    /// What `check` has no sentence against; not printed where it is not written.
+    /// A string that `check` accepts; nil is not printed.
     static func optionalString(_ check: @escaping @Sendable (String) -> String?) -> Self where Value == String? {
         ConfigurationForm<String>.string(check).optional(from: "")
     }
@@ -260,6 +294,30 @@ extension ConfigurationForm {
             return text
         } print: {
             $0
+        }
+    }
+
+    /// A list of values that have a text form.
+    static func list<Element: ConfigurationText>(of noun: String) -> Self where Value == [Element] {
+        list(of: noun) { text throws(AddressError) in
+            try Element(parsing: text)
+        } print: {
+            $0.description
+        }
+    }
+
+    /// A list of an enum's raw values.
+    ///
+    /// - Parameter unknown: the predicate for an unknown one, for messages.
+    static func choices<Choice: CaseIterable & RawRepresentable & Sendable>(of noun: String, unknown: String) -> Self
+    where Value == [Choice], Choice.RawValue == String {
+        list(of: noun) { text throws(AddressError) in
+            if let choice = Choice(rawValue: text) { return choice }
+            let names = Choice.allCases.map(\.rawValue)
+            let hint = NearestName.hint(for: text, among: names)
+            throw AddressError("\"\(text)\" \(unknown)\(hint); this version has: \(names.joined(separator: ", "))")
+        } print: {
+            $0.rawValue
         }
     }
 
@@ -295,8 +353,8 @@ extension ConfigurationForm {
         }
     }
 
-    /// A table with keys of one's own, kept in the order in which they were written. A later layer adds to what is
-    /// there and replaces equal keys (whatever their case).
+    /// A table with arbitrary keys, in written order. A later layer adds to it and replaces equal keys (compared
+    /// case-insensitively).
     static func map<Element: Sendable>(
         of noun: String, dash: Bool = false, key: @escaping @Sendable (Element) -> String,
         parse: @escaping @Sendable (_ key: String, _ text: String) throws(MapError) -> Element,
@@ -324,14 +382,7 @@ extension ConfigurationForm {
                 }
             }
         } write: { elements in
-            var node = ConfigurationNode(
-                .table(
-                    elements.map {
-                        ConfigurationNode.Entry(
-                            key: key($0), keyOrigin: .builtIn, node: ConfigurationNode(.string(print($0))))
-                    }))
-            node.isInline = true
-            return node
+            .table(elements.map { (key($0), ConfigurationNode(.string(print($0)))) }, inline: true)
         }
     }
 }
@@ -364,6 +415,12 @@ enum NumberText {
 }
 
 extension ConfigurationReader {
+    /// The whole number at `node`, or nil.
+    fileprivate mutating func integer(_ node: ConfigurationNode) -> Int? {
+        if case .integer(let written) = node.content { return Int(exactly: written) }
+        return bareText(node).flatMap { Int($0) }
+    }
+
     /// The finite number at `node`, or nil.
     fileprivate mutating func number(_ node: ConfigurationNode) -> Double? {
         switch node.content {
@@ -375,7 +432,7 @@ extension ConfigurationReader {
 }
 
 extension ConfigurationNode {
-    /// What was found, for messages: the text as written for scalars, before any interpolation.
+    /// The found value for messages: scalars as written, before any interpolation.
     var found: String {
         switch content {
         case .string(let text): "\"\(text)\""

@@ -59,7 +59,8 @@ struct ConfigurationLayers {
         return result + [String(rest)]
     }
 
-    /// Puts a variable's value where its name says. Returns what is wrong with the name or with the value's TOML.
+    /// Inserts a variable's value at the path in its name. Returns a complaint about the name or about the value's
+    /// TOML.
     private static func insert(
         _ value: String, at path: ArraySlice<String>, shape: ConfigurationShape, origin: ConfigurationOrigin,
         into node: inout ConfigurationNode
@@ -221,8 +222,8 @@ struct ConfigurationLayers {
         }
     }
 
-    /// A variable that is nearly one of ours. Others that begin like ours are left alone: Kubernetes makes
-    /// `CHATBRIDGE_SERVICE_HOST` and the like for a service called chatbridge.
+    /// Reports variables that are misspelt sidecar variables. Other `CHATBRIDGE_` variables are ignored: Kubernetes
+    /// makes `CHATBRIDGE_SERVICE_HOST` and the like for a service called chatbridge.
     private mutating func reportNearMisses(_ variables: [String: String]) {
         let known = SidecarVariable.allCases.map(\.rawValue)
         for name in variables.keys.sorted()

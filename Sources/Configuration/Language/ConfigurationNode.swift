@@ -63,7 +63,7 @@ package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
-/// A value that was written somewhere, before anybody knows what it should be.
+/// A written value before the schema has interpreted it.
 ///
 /// The file, the environment and the flags all become such trees; they are laid over each other and read once by the
 /// schema, so that a setting's type, limits and messages are the same wherever it comes from.
@@ -78,7 +78,7 @@ struct ConfigurationNode: Equatable, Sendable {
         case boolean(Bool)
         case date(String)
 
-        /// What it is called in "expected …, found …".
+        /// The name in "expected …, found …".
         var kindName: String {
             switch self {
             case .table: "a table"
@@ -99,8 +99,6 @@ struct ConfigurationNode: Equatable, Sendable {
         var key: String
         var keyOrigin: ConfigurationOrigin
         var node: ConfigurationNode
-        /// For printing: one line about the key.
-        var comment: String?
     }
 
     private(set) var content: Content
@@ -109,6 +107,15 @@ struct ConfigurationNode: Equatable, Sendable {
     init(_ content: Content, origin: ConfigurationOrigin = .builtIn) {
         self.content = content
         self.origin = origin
+    }
+
+    /// A table to be printed.
+    ///
+    /// - Parameter inline: printed as `{ a = 1 }` instead of under a heading of its own.
+    static func table(_ entries: [(key: String, node: ConfigurationNode)], inline: Bool) -> ConfigurationNode {
+        var table = ConfigurationNode(.table(entries.map { Entry(key: $0.key, keyOrigin: .builtIn, node: $0.node) }))
+        table.isInline = inline
+        return table
     }
 
     /// The entries of a table; empty for anything else.
@@ -125,7 +132,7 @@ struct ConfigurationNode: Equatable, Sendable {
 
     subscript(key: String) -> ConfigurationNode? { entries.first { $0.key == key }?.node }
 
-    /// Puts `node` under `key`, in place of what was there.
+    /// Inserts or replaces the value under `key`.
     mutating func set(_ key: String, to node: ConfigurationNode) {
         var entries = self.entries
         let entry = Entry(key: key, keyOrigin: node.origin, node: node)
@@ -142,10 +149,8 @@ struct ConfigurationNode: Equatable, Sendable {
         switch content {
         case .table(let entries):
             return ConfigurationNode(
-                .table(
-                    entries.map {
-                        Entry(key: $0.key, keyOrigin: origin, node: $0.node.relocated(to: origin), comment: $0.comment)
-                    }), origin: origin)
+                .table(entries.map { Entry(key: $0.key, keyOrigin: origin, node: $0.node.relocated(to: origin)) }),
+                origin: origin)
         case .array(let elements):
             return ConfigurationNode(.array(elements.map { $0.relocated(to: origin) }), origin: origin)
         default: return ConfigurationNode(content, origin: origin)

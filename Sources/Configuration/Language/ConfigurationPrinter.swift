@@ -2,28 +2,22 @@ import WireBytes
 
 /// Writes a configuration as TOML that loads again; passwords, header values and query values are blanked.
 package enum ConfigurationPrinter {
-    /// - Parameter commented: puts each key's line from the schema behind it.
-    package static func text(_ configuration: Configuration, commented: Bool = false) -> String {
+    package static func text(_ configuration: Configuration) -> String {
         guard let root = ConfigurationSchema.root.write(configuration) else { return "" }
         var sections: [String] = []
-        for entry in root.entries { append(entry, path: entry.key, commented: commented, to: &sections) }
+        for entry in root.entries { append(entry, path: entry.key, to: &sections) }
         return sections.joined(separator: "\n")
     }
 
-    private static func append(
-        _ entry: ConfigurationNode.Entry, path: String, commented: Bool, to sections: inout [String]
-    ) {
+    private static func append(_ entry: ConfigurationNode.Entry, path: String, to sections: inout [String]) {
         if case .array(let elements) = entry.node.content {
-            for element in elements {
-                sections.append("[[\(path)]]\n" + body(element, commented: commented))
-            }
-            return
+            return sections += elements.map { "[[\(path)]]\n" + body($0) }
         }
-        let own = body(entry.node, commented: commented)
+        let own = body(entry.node)
         // A table of named tables has nothing to say by itself.
         if !own.isEmpty || entry.node.entries.isEmpty { sections.append("[\(path)]\n" + own) }
         for inner in entry.node.entries where isSection(inner.node) {
-            append(inner, path: "\(path).\(inner.key)", commented: commented, to: &sections)
+            append(inner, path: "\(path).\(inner.key)", to: &sections)
         }
     }
 
@@ -32,12 +26,8 @@ package enum ConfigurationPrinter {
         return false
     }
 
-    private static func body(_ table: ConfigurationNode, commented: Bool) -> String {
-        table.entries.filter { !isSection($0.node) }.map { entry in
-            let line = "\(key(entry.key)) = \(value(entry.node))"
-            guard commented, let comment = entry.comment else { return line + "\n" }
-            return line + String(repeating: " ", count: max(36 - line.count, 1)) + "# \(comment)\n"
-        }.joined()
+    private static func body(_ table: ConfigurationNode) -> String {
+        table.entries.filter { !isSection($0.node) }.map { "\(key($0.key)) = \(value($0.node))\n" }.joined()
     }
 
     private static func key(_ text: String) -> String {

@@ -1,6 +1,6 @@
 import WireBytes
 
-/// What a configuration may depend on besides its own text; the real process in production, plain values in tests.
+/// Inputs of a configuration besides its own text; the real process in production, plain values in tests.
 package struct ConfigurationEnvironment: Sendable {
     package enum FileProblem: Error, Equatable {
         case notFound
@@ -22,15 +22,15 @@ package struct ConfigurationEnvironment: Sendable {
     }
 }
 
-/// Collects what is wrong, and where each setting came from, while the schema reads a tree.
+/// The state of one pass of the schema over a tree: problems, and the origin of each setting.
 struct ConfigurationReader: Sendable {
     let environment: ConfigurationEnvironment
     private(set) var problems: [ConfigurationProblem] = []
-    /// Where each setting that somebody wrote came from, by dotted path: `limits.multiline.max_lines`, `rooms[0].url`.
+    /// The origin of each written setting, by dotted path: `limits.multiline.max_lines`, `rooms[0].url`.
     private(set) var origins: [String: ConfigurationOrigin] = [:]
     /// Names of `[dialects]`, also of those that are wrong.
     private(set) var dialectNames: [String] = []
-    /// The steps to what is being read: keys, and indexes as `[0]`.
+    /// The path to the current setting: keys, and indexes as `[0]`.
     private(set) var path: [String] = []
 
     init(environment: ConfigurationEnvironment) { self.environment = environment }
@@ -50,7 +50,7 @@ struct ConfigurationReader: Sendable {
         path.removeLast()
     }
 
-    /// The path of what is being read.
+    /// The path to the current setting, dotted.
     var dottedPath: String {
         path.reduce(into: "") { text, step in
             if !text.isEmpty, !step.hasPrefix("[") { text += "." }
@@ -60,7 +60,7 @@ struct ConfigurationReader: Sendable {
 
     /// The string at `node` with its interpolations carried out, or nil after reporting why not.
     ///
-    /// Only what a file says is interpolated: a password that comes from the environment may hold a dollar sign.
+    /// Only the file's strings are interpolated: a password from the environment may hold a dollar sign.
     mutating func string(_ node: ConfigurationNode) -> String? {
         guard case .string(let raw) = node.content else {
             report(node.origin, "expected a string, found \(node.content.kindName)")
@@ -85,8 +85,8 @@ struct ConfigurationReader: Sendable {
         }
     }
 
-    /// The text behind a setting that is not a string itself, where the source has nothing but text: a variable, a
-    /// flag, or an interpolated string. Nil when the node is what TOML says it is.
+    /// The text of a non-string setting from a source that has only text: a variable, a flag, or an interpolated
+    /// string. Nil for a node with a TOML type.
     mutating func bareText(_ node: ConfigurationNode) -> String? {
         guard case .string(let raw) = node.content else { return nil }
         guard node.origin.layer != .file || raw.contains("${") else { return nil }
@@ -156,9 +156,7 @@ enum FileText {
 /// `${NAME}`, `${NAME:-default}`, `${file:/path}` and `$$`; any other dollar sign stands for itself, so that hashes such
 /// as `$scram-sha-256$…` need no escapes.
 enum Interpolation {
-    static func expand(
-        _ text: String, environment: ConfigurationEnvironment
-    ) throws(InterpolationError) -> String {
+    static func expand(_ text: String, environment: ConfigurationEnvironment) throws(InterpolationError) -> String {
         guard text.contains("$") else { return text }
         var result = ""
         var rest = text[...]
@@ -192,8 +190,7 @@ enum Interpolation {
         guard let first = name.utf8.first, !ASCII.isDigit(first),
             name.utf8.allSatisfy({ ASCII.isLetter($0) || ASCII.isDigit($0) || $0 == 0x5F })
         else {
-            throw InterpolationError(
-                message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default} or ${file:/path}")
+            throw InterpolationError(message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default} or ${file:/path}")
         }
         let variable = environment.variables[name]
         if let mark {

@@ -2,121 +2,102 @@
 struct ConfigurationKey<Section>: Sendable {
     let name: String
     /// Keys of one group exclude each other, as `password` and `password_file` do.
-    let group: String?
-    /// One line for `check --print` and documentation.
-    let summary: String
+    var group: String?
     let shape: ConfigurationShape
     let read: @Sendable (ConfigurationNode, inout Section, inout ConfigurationReader) -> Void
     let write: @Sendable (Section) -> ConfigurationNode?
+}
 
+extension ConfigurationKey {
     init<Value>(
         _ name: String, _ field: any WritableKeyPath<Section, Value> & Sendable, _ form: ConfigurationForm<Value>,
-        group: String? = nil, _ summary: String
+        group: String? = nil
     ) {
-        self.name = name
-        self.group = group
-        self.summary = summary
-        shape = form.shape
-        read = { node, section, reader in form.read(node, &section[keyPath: field], &reader) }
-        write = { section in form.write(section[keyPath: field]) }
+        self.init(
+            name: name, group: group, shape: form.shape,
+            read: { node, section, reader in form.read(node, &section[keyPath: field], &reader) },
+            write: { form.write($0[keyPath: field]) })
     }
 
-    private init(
-        name: String, group: String?, summary: String, shape: ConfigurationShape,
-        read: @escaping @Sendable (ConfigurationNode, inout Section, inout ConfigurationReader) -> Void,
-        write: @escaping @Sendable (Section) -> ConfigurationNode?
-    ) {
-        self.name = name
-        self.group = group
-        self.summary = summary
-        self.shape = shape
-        self.read = read
-        self.write = write
+    /// The shapes of `keys` by name.
+    static func shapes(_ keys: [Self]) -> [(key: String, shape: ConfigurationShape)] {
+        keys.map { (key: $0.name, shape: $0.shape) }
     }
 
-    /// The same key of a table that has these fields in one of its own.
-    func lifted<Outer>(
-        to field: any WritableKeyPath<Outer, Section> & Sendable
-    ) -> ConfigurationKey<Outer> {
+    /// The same key for a table that has this section's fields in `field`.
+    func lifted<Outer>(to field: any WritableKeyPath<Outer, Section> & Sendable) -> ConfigurationKey<Outer> {
         let (read, write) = (self.read, self.write)
         return ConfigurationKey<Outer>(
-            name: name, group: group, summary: summary, shape: shape,
+            name: name, group: group, shape: shape,
             read: { node, outer, reader in read(node, &outer[keyPath: field], &reader) },
             write: { write($0[keyPath: field]) })
     }
 
-    /// Tables with names of one's own, `[backends.NAME]`, in the order in which they were written.
+    /// Tables by name, `[backends.NAME]`, in the order in which they were written.
     ///
     /// - Parameters:
-    ///   - label: the field that gets the name.
-    ///   - check: has a sentence against a name that cannot be.
-    ///   - initial: what a table's own keys are laid over.
+    ///   - label: the field that holds the name.
+    ///   - expected: the form, for messages; nil: `[name.NAME]`.
+    ///   - check: returns a complaint about an invalid name.
+    ///   - initial: the value that a table's own keys are laid over.
     init<Element: Sendable>(
         named name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
         _ keys: [ConfigurationKey<Element>], label: any WritableKeyPath<Element, String> & Sendable,
-        check: @escaping @Sendable (String) -> String?, initial: @escaping @Sendable (Section) -> Element,
-        _ summary: String
+        expected: String? = nil, inline: Bool = false, check: @escaping @Sendable (String) -> String? = { _ in nil },
+        initial: @escaping @Sendable (Section) -> Element
     ) {
-        self.name = name
-        self.group = nil
-        self.summary = summary
-        let row = ConfigurationForm<Element>.section(keys)
-        shape = .named(keys.map { (key: $0.name, shape: $0.shape) })
-        read = { node, section, reader in
-            guard case .table(let entries) = node.content else {
-                reader.report(node.origin, "expected [\(name).NAME], found \(node.content.kindName)")
-                return
-            }
-            section[keyPath: field] = []
-            for entry in entries {
-                if let complaint = check(entry.key) { reader.report(entry.keyOrigin, complaint) }
-                var item = initial(section)
-                item[keyPath: label] = entry.key
-                reader.descend(entry.key, origin: entry.node.origin) { row.read(entry.node, &item, &$0) }
-                section[keyPath: field].append(item)
-            }
-        }
-        write = { section in
-            let entries = section[keyPath: field].compactMap { item in
-                row.write(item).map {
-                    ConfigurationNode.Entry(key: item[keyPath: label], keyOrigin: .builtIn, node: $0)
+        let row = ConfigurationForm<Element>.section(keys, inline: inline)
+        let expected = expected ?? "[\(name).NAME]"
+        self.init(
+            name: name, shape: .named(ConfigurationKey<Element>.shapes(keys)),
+            read: { node, section, reader in
+                guard case .table(let entries) = node.content else {
+                    return reader.report(node.origin, "expected \(expected), found \(node.content.kindName)")
                 }
-            }
-            return entries.isEmpty ? nil : ConfigurationNode(.table(entries))
-        }
+                section[keyPath: field] = []
+                for entry in entries {
+                    if let complaint = check(entry.key) { reader.report(entry.keyOrigin, complaint) }
+                    var item = initial(section)
+                    item[keyPath: label] = entry.key
+                    reader.descend(entry.key, origin: entry.node.origin) { row.read(entry.node, &item, &$0) }
+                    section[keyPath: field].append(item)
+                }
+            },
+            write: { section in
+                let items = section[keyPath: field]
+                guard !items.isEmpty else { return nil }
+                return .table(
+                    items.compactMap { item in row.write(item).map { (item[keyPath: label], $0) } }, inline: inline)
+            })
     }
 
-    /// Tables in a row, `[[rooms]]`. What is written replaces what was there.
+    /// An array of tables, `[[rooms]]`. A written array replaces the default.
     ///
     /// - Parameters:
-    ///   - identity: the key by which a table is known, where there is one.
-    ///   - initial: what a table's own keys are laid over; may depend on keys that stand above this row in the schema.
-    ///   - below: the same where it depends on what the table says; nil: as `initial` has it.
+    ///   - identity: the key that identifies a table, where there is one.
+    ///   - initial: the value that a table's own keys are laid over; may depend on rows above this one in the schema.
+    ///   - below: the same where it depends on the table's own keys; nil: `initial`.
     init<Element: Sendable>(
         tables name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
         _ keys: [ConfigurationKey<Element>], identity: String? = nil,
         initial: @escaping @Sendable (Section) -> Element,
-        below: @escaping @Sendable (ConfigurationNode, Section, ConfigurationReader) -> Element? = { _, _, _ in nil },
-        _ summary: String
+        below: @escaping @Sendable (ConfigurationNode, Section, ConfigurationReader) -> Element? = { _, _, _ in nil }
     ) {
-        self.name = name
-        self.group = nil
-        self.summary = summary
         let row = ConfigurationForm<Element>.section(keys)
-        shape = .tables(keys.map { (key: $0.name, shape: $0.shape) }, identity: identity)
-        read = { node, section, reader in
-            guard case .array(let elements) = node.content else {
-                reader.report(node.origin, "expected [[\(name)]], found \(node.content.kindName)")
-                return
-            }
-            section[keyPath: field] = []
-            for (index, element) in elements.enumerated() {
-                var item = below(element, section, reader) ?? initial(section)
-                reader.descend("[\(index)]", origin: element.origin) { row.read(element, &item, &$0) }
-                section[keyPath: field].append(item)
-            }
-        }
-        write = { section in ConfigurationNode(.array(section[keyPath: field].compactMap(row.write))) }
+        self.init(
+            name: name, shape: .tables(ConfigurationKey<Element>.shapes(keys), identity: identity),
+            read: { node, section, reader in
+                guard case .array(let elements) = node.content else {
+                    return reader.report(node.origin, "expected [[\(name)]], found \(node.content.kindName)")
+                }
+                section[keyPath: field] = []
+                for (index, element) in elements.enumerated() {
+                    var item = below(element, section, reader) ?? initial(section)
+                    reader.descend("[\(index)]", origin: element.origin) { row.read(element, &item, &$0) }
+                    section[keyPath: field].append(item)
+                }
+            },
+            write: { section in ConfigurationNode(.array(section[keyPath: field].compactMap(row.write))) })
     }
 }
 
@@ -125,22 +106,14 @@ extension ConfigurationForm where Value: Sendable {
     ///
     /// - Parameter inline: printed as `{ a = 1 }` instead of under a heading of its own.
     static func section(_ keys: [ConfigurationKey<Value>], inline: Bool = false) -> Self {
-        let shapes = keys.map { (key: $0.name, shape: $0.shape) }
-        return Self(expected: "a table", shape: .table(shapes)) { node, value, reader in
+        Self(expected: "a table", shape: .table(ConfigurationKey.shapes(keys))) { node, value, reader in
             guard case .table(let entries) = node.content else {
                 reader.report(node.origin, "expected a table, found \(node.content.kindName)")
                 return
             }
             read(withoutOverruled(entries, keys: keys, reader: &reader), keys: keys, into: &value, reader: &reader)
         } write: { value in
-            let entries = keys.compactMap { key in
-                key.write(value).map {
-                    ConfigurationNode.Entry(key: key.name, keyOrigin: .builtIn, node: $0, comment: key.summary)
-                }
-            }
-            var node = ConfigurationNode(.table(entries))
-            node.isInline = inline
-            return node
+            .table(keys.compactMap { key in key.write(value).map { (key.name, $0) } }, inline: inline)
         }
     }
 

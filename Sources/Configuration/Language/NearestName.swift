@@ -1,4 +1,4 @@
-/// Suggests what somebody meant to type.
+/// Suggestions for misspelt names.
 package enum NearestName {
     /// Longest word that is compared, in characters; names are shorter, and the comparison is quadratic in it.
     static let maxWordLength = 64

@@ -2,7 +2,8 @@ import CTOML
 
 /// Reads TOML text into a ``ConfigurationNode`` tree that knows where everything was written.
 package enum TOMLReader {
-    /// Largest configuration text, in bytes. A thousand rooms fit; it bounds what a wrong path (a log, a disk image) costs.
+    /// Largest configuration text, in bytes. A thousand rooms fit; it bounds the cost of a wrong path (a log, a disk
+    /// image).
     package static let maxByteCount = 1024 * 1024
 
     /// Most dots in one line. toml++ bounds the nesting of values but not of dotted keys, and its tables are built and

@@ -3,12 +3,12 @@ import Dialects
 import HTTPProtocol
 import JSONText
 
-// Which dialect a room speaks, and what a described one says of the socket.
+// Dialects of rooms, and the socket settings of described ones.
 
 extension Configuration {
     /// The dialect called `name`, built in or described; nil when there is none.
     ///
-    /// - Throws: what is wrong with the options; a described dialect has none.
+    /// - Throws: a complaint about the options; a described dialect has none.
     package func dialect(
         named name: String, options: consuming DialectOptions = DialectOptions()
     ) throws(DialectOptionError) -> (any Dialect)? {
@@ -19,7 +19,7 @@ extension Configuration {
         return CustomDialect(described.definition, name: name)
     }
 
-    /// A room with what its described dialect says of the socket, where the room does not say it.
+    /// A room completed with its described dialect's socket settings where the room has none.
     ///
     /// - Parameter isWritten: whether a key of the room was written.
     package func described(_ room: RoomConfiguration, isWritten: (String) -> Bool) -> RoomConfiguration {

@@ -1,4 +1,4 @@
-// What the rooms have of the backends and accounts.
+// Relations between rooms, backends and accounts.
 
 extension Configuration {
     /// Every backend that a room has, each once: those that have tables, and rooms that are backends by themselves.
@@ -15,7 +15,7 @@ extension Configuration {
     package func room(_ room: RoomConfiguration, with login: OwnLoginConfiguration) -> RoomConfiguration {
         var own = room
         own.auth = login.auth
-        // What a described dialect says of the token's way.
+        // The described dialect's placement of the token.
         return described(own) { _ in true }
     }
 
@@ -30,7 +30,7 @@ extension Configuration {
 }
 
 extension RoomConfiguration {
-    /// What a room's own keys are laid over when it names a backend.
+    /// The backend's settings, over which the room's own keys are laid; nil: no backend.
     @Sendable static func below(
         _ node: ConfigurationNode, _ configuration: Configuration, _ reader: ConfigurationReader
     ) -> RoomConfiguration? {

@@ -1,20 +1,9 @@
 import Digests
 import HTTPProtocol
 import IRCProtocol
-import Transport
 import WireBytes
 
-// Forms that serve one field each, and what makes its text acceptable.
-
-extension ConfigurationForm where Value == ListenerAddress {
-    static var listenerAddress: Self {
-        text("an address such as \"irc://127.0.0.1:6667\"") { text throws(AddressError) in
-            try ListenerAddress(parsing: text)
-        } print: {
-            $0.description
-        }
-    }
-}
+// Forms of single fields, and checks of their texts.
 
 extension ConfigurationForm where Value == UpstreamURL? {
     /// Placeholders are filled in after all of a room is known; see ``ConfigurationLoader``.
@@ -27,17 +16,40 @@ extension ConfigurationForm where Value == UpstreamURL? {
     }
 }
 
-extension ConfigurationForm where Value == String {
-    /// A path; the field gets what the file holds. Not printed: the field's own key is.
-    static var fileContents: Self {
-        Self(expected: "a path", shape: .leaf) { node, value, reader in
-            guard let path = reader.string(node), !path.isEmpty else { return }
-            if let text = reader.contents(ofFile: path, origin: node.origin) { value = text }
+extension ConfigurationForm {
+    /// The contents of a file, by its path, or of a systemd credential, by its name. Not printed: the plain key is.
+    static func contents(
+        ofCredential: Bool = false,
+        accept:
+            @escaping @Sendable (
+                _ text: String, _ path: String, ConfigurationNode, inout Value, inout ConfigurationReader
+            ) -> Void
+    ) -> Self {
+        Self(expected: ofCredential ? "the name of a credential" : "a path", shape: .leaf) { node, value, reader in
+            guard let written = reader.string(node), !written.isEmpty,
+                let path = ofCredential ? reader.credentialPath(written, origin: node.origin) : written,
+                let text = reader.contents(ofFile: path, origin: node.origin)
+            else { return }
+            accept(text, path, node, &value, &reader)
         } write: { _ in
             nil
         }
     }
 
+    /// A text that is never printed.
+    static func hidden<Wrapped>(
+        accept: @escaping @Sendable (String, ConfigurationNode, inout Value, inout ConfigurationReader) -> Void
+    ) -> Self where Value == Wrapped? {
+        Self(expected: "a string", shape: .leaf) { node, value, reader in
+            if let text = reader.string(node) { accept(text, node, &value, &reader) }
+        } write: {
+            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
+        }
+    }
+}
+
+extension ConfigurationForm where Value == String {
+    static var fileContents: Self { contents { text, _, _, value, _ in value = text } }
 }
 
 extension ConfigurationForm where Value == UInt32? {
@@ -57,41 +69,15 @@ extension ConfigurationForm where Value == UInt32? {
 }
 
 extension ConfigurationForm where Value == PasswordVerifier? {
-    static var password: Self {
-        Self(expected: "a string", shape: .leaf) { node, value, reader in
-            if let text = reader.string(node) { accept(text, node, &value, &reader) }
-        } write: {
-            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
-        }
-    }
+    static var password: Self { hidden(accept: accept) }
+    static var passwordFile: Self { contents(accept: acceptContents) }
+    static var passwordCredential: Self { contents(ofCredential: true, accept: acceptContents) }
 
-    static var passwordFile: Self {
-        Self(expected: "a path", shape: .leaf) { node, value, reader in
-            guard let path = reader.string(node), !path.isEmpty else { return }
-            readSecret(path, node, &value, &reader)
-        } write: { _ in
-            nil
-        }
-    }
-
-    static var passwordCredential: Self {
-        Self(expected: "the name of a credential", shape: .leaf) { node, value, reader in
-            guard let name = reader.string(node), !name.isEmpty else { return }
-            guard let path = reader.credentialPath(name, origin: node.origin) else { return }
-            readSecret(path, node, &value, &reader)
-        } write: { _ in
-            nil
-        }
-    }
-
-    @Sendable private static func readSecret(
-        _ path: String, _ node: ConfigurationNode, _ value: inout PasswordVerifier?, _ reader: inout ConfigurationReader
+    @Sendable private static func acceptContents(
+        _ text: String, _ path: String, _ node: ConfigurationNode, _ value: inout PasswordVerifier?,
+        _ reader: inout ConfigurationReader
     ) {
-        guard let text = reader.contents(ofFile: path, origin: node.origin) else { return }
-        guard !text.isEmpty else {
-            reader.report(node.origin, "\"\(path)\" is empty")
-            return
-        }
+        guard !text.isEmpty else { return reader.report(node.origin, "\"\(path)\" is empty") }
         accept(text, node, &value, &reader)
     }
 
@@ -115,23 +101,10 @@ extension ConfigurationForm where Value == PasswordVerifier? {
 }
 
 extension ConfigurationForm where Value == SCRAMVerifier? {
-    static var passwordHash: Self {
-        Self(expected: "a string", shape: .leaf) { node, value, reader in
-            if let text = reader.string(node) { accept(text, node, &value, &reader) }
-        } write: {
-            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
-        }
-    }
+    static var passwordHash: Self { hidden(accept: accept) }
 
     static var passwordHashFile: Self {
-        Self(expected: "a path", shape: .leaf) { node, value, reader in
-            guard let path = reader.string(node), !path.isEmpty,
-                let text = reader.contents(ofFile: path, origin: node.origin)
-            else { return }
-            accept(text, node, &value, &reader)
-        } write: { _ in
-            nil
-        }
+        contents { text, _, node, value, reader in accept(text, node, &value, &reader) }
     }
 
     @Sendable private static func accept(
@@ -155,27 +128,11 @@ extension ConfigurationForm where Value == [String] {
         }
     }
 
-    /// What a backend calls people.
+    /// Ids of people at a backend.
     static var tokenOwners: Self {
         texts(of: "ids") { ConfigurationChecks.oneLine($0) ?? ($0.isEmpty ? "nobody has an empty id" : nil) }
     }
-}
 
-extension ConfigurationForm where Value == [SASLMechanism] {
-    static var mechanisms: Self {
-        list(of: "mechanisms") { text throws(AddressError) in
-            if let mechanism = SASLMechanism(rawValue: text) { return mechanism }
-            let names = SASLMechanism.allCases.map(\.rawValue)
-            let hint = NearestName.hint(for: text, among: names)
-            throw AddressError(
-                "\"\(text)\" is no way to log in here\(hint); this version has: \(names.joined(separator: ", "))")
-        } print: {
-            $0.rawValue
-        }
-    }
-}
-
-extension ConfigurationForm where Value == [String] {
     /// Fingerprints as `chatbridge cert fingerprint` prints them, or with colons and in capitals, as openssl does.
     static var certificateFingerprints: Self {
         list(of: "fingerprints") { text throws(AddressError) in
@@ -225,39 +182,7 @@ extension ConfigurationForm where Value == [UpstreamHeader] {
     }
 }
 
-extension ConfigurationForm where Value == [LogSubsystemLevel] {
-    static var subsystemLevels: Self {
-        map(of: "levels", key: \.subsystem.rawValue) { name, text throws(MapError) in
-            guard let subsystem = LogSubsystem(rawValue: name) else {
-                let names = LogSubsystem.allCases.map(\.rawValue)
-                let hint = NearestName.hint(for: name, among: names)
-                throw .key("unknown subsystem \"\(name)\"\(hint); there are: \(names.joined(separator: ", "))")
-            }
-            guard let level = LogLevel(rawValue: text) else {
-                let names = LogLevel.allCases.map(\.rawValue)
-                throw .value(
-                    "unknown level\(NearestName.hint(for: text, among: names)); there are: "
-                        + names.joined(separator: ", "))
-            }
-            return LogSubsystemLevel(subsystem: subsystem, level: level)
-        } print: {
-            $0.level.rawValue
-        }
-    }
-}
-
-extension ConfigurationForm where Value == LogDestination {
-    static var logDestination: Self {
-        text("\"stderr\" or a path that begins with \"/\" or \"./\"") { text throws(AddressError) in
-            if text == "stderr" { return .standardError }
-            return text.hasPrefix("/") || text.hasPrefix("./") ? .file(text) : nil
-        } print: {
-            $0.description
-        }
-    }
-}
-
-/// What makes texts acceptable: each returns a complaint, or nil.
+/// Checks of texts: each returns a complaint, or nil.
 package enum ConfigurationChecks {
     /// Fields that the WebSocket handshake sets itself. Source: RFC 6455 §4.1; RFC 9110 §7.2, §7.6.1.
     static let handshakeHeaders: Set<String> = [
@@ -298,7 +223,7 @@ package enum ConfigurationChecks {
     }
 
     static func isServerName(_ text: String) -> Bool {
-        // The dot tells a server from a person in an IRC source.
+        // A dot distinguishes a server from a person in an IRC source.
         text.utf8.count <= maxServerNameBytes && text.contains(".") && text.first != "." && text.last != "."
             && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2E || $0 == 0x2D }
     }
@@ -325,7 +250,7 @@ package enum ConfigurationChecks {
         isRoomName(text) ? nil : "a backend's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
     }
 
-    /// What stands for `{room}` must not lead elsewhere in a path, however often servers decode it. Source: RFC 3986 §5.2.4.
+    /// The value of `{room}` must not climb out of a path, however often servers decode it. Source: RFC 3986 §5.2.4.
     @Sendable package static func upstreamRoom(_ text: String) -> String? {
         if let complaint = oneLine(text) { return complaint }
         return HTTPURL.climbs("/" + HTTPURL.percentEncoded(text)) ? "a room upstream cannot be called \"\(text)\"" : nil
@@ -343,7 +268,7 @@ package enum ConfigurationChecks {
             ? nil : "a room's name is 1 to \(maxChannelBytes - 1) of a-z 0-9 _ -"
     }
 
-    /// An account is also a nick, and is told from the people of a backend, `id@backend`, by having no `@`.
+    /// An account is also a nick; the absence of `@` distinguishes it from people of a backend, `id@backend`.
     @Sendable static func accountName(_ text: String) -> String? {
         IRCNames.isValidNickname(text, maxBytes: maxAccountBytes, utf8: true)
             ? nil

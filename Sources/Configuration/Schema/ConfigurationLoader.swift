@@ -1,4 +1,28 @@
-import WireBytes
+/// The command line's settings.
+package struct ConfigurationRequest: Equatable, Sendable {
+    /// `--config`. Nil: look in the usual places.
+    package var path: String?
+    /// `--listen`, as typed; replaces every listener.
+    package var listen: [String]
+    package var stateDirectory: String?
+    package var logLevel: String?
+    /// Whether a configuration without a room is an error; `demo` brings its own.
+    package var needsRooms: Bool
+    /// The default directory of persistent state.
+    package var storage: StoragePlace
+
+    package init(
+        path: String? = nil, listen: [String] = [], stateDirectory: String? = nil, logLevel: String? = nil,
+        needsRooms: Bool = true, storage: StoragePlace = StorageConfiguration().place
+    ) {
+        self.path = path
+        self.listen = listen
+        self.stateDirectory = stateDirectory
+        self.logLevel = logLevel
+        self.needsRooms = needsRooms
+        self.storage = storage
+    }
+}
 
 package struct LoadedConfiguration: Equatable, Sendable {
     package var configuration: Configuration
@@ -73,10 +97,10 @@ package enum ConfigurationLoader {
     }
 }
 
-// MARK: - What single keys cannot know
+// MARK: - Rules between keys
 
 extension ConfigurationCompletion {
-    /// Fills in what is left out and reports what does not go together.
+    /// Completes the configuration and reports conflicts between keys.
     mutating func complete(needsRooms: Bool, path: String?) {
         completeServer()
         checkDrain()
@@ -103,10 +127,10 @@ extension ConfigurationCompletion {
 
     private mutating func checkDrain() {
         let drain = configuration.server.drain
-        if drain > ConfigurationSchema.maxDrain {
+        if drain > ServerConfiguration.maxDrain {
             report(
                 origin("server.drain") ?? .builtIn,
-                "waits longer than \(DurationText.format(ConfigurationSchema.maxDrain)) at shutdown")
+                "waits longer than \(DurationText.format(ServerConfiguration.maxDrain)) at shutdown")
         }
     }
 }

@@ -1,8 +1,7 @@
-import Dialects
 import HTTPProtocol
 import WireBytes
 
-/// How a room proves to its backend who it is.
+/// Credentials of a room for its backend.
 package struct AuthConfiguration: Equatable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case none
@@ -56,27 +55,17 @@ package struct AuthConfiguration: Equatable, Sendable {
 extension AuthConfiguration {
     static let rows: [ConfigurationKey<AuthConfiguration>] =
         [
-            ConfigurationKey(
-                "type", \.type, .choice, "none | bearer | basic | query | header | message | login | client-cert"),
-            ConfigurationKey("token", \.token, .secretText, group: "token", "the token itself"),
-            ConfigurationKey(
-                "token_file", \.token, .secretFile, group: "token", "a file with it, read for each attempt"),
-            ConfigurationKey(
-                "token_credential", \.token, .secretCredential, group: "token", "a systemd credential with it"),
-            ConfigurationKey("user", \.user, .optionalString(ConfigurationChecks.authUser), "for basic and login"),
-            ConfigurationKey("password", \.password, .secretText, group: "password", "for basic and login"),
-            ConfigurationKey("password_file", \.password, .secretFile, group: "password", "a file with it"),
-            ConfigurationKey(
-                "password_credential", \.password, .secretCredential, group: "password", "a systemd credential with it"),
-            ConfigurationKey(
-                "param", \.param, .optionalString(ConfigurationChecks.queryName),
-                "for query: the parameter's name; default: \"access_token\""),
-            ConfigurationKey(
-                "name", \.headerName, .optionalString(ConfigurationChecks.authHeader),
-                "for header: the field's name; default: \"Authorization\""),
-            ConfigurationKey(
-                "format", \.format, .optionalString(ConfigurationChecks.authFormat),
-                "for header: {token} is the token; default: \"{token}\""),
+            ConfigurationKey("type", \.type, .choice),
+            ConfigurationKey("token", \.token, .secretText, group: "token"),
+            ConfigurationKey("token_file", \.token, .secretFile, group: "token"),
+            ConfigurationKey("token_credential", \.token, .secretCredential, group: "token"),
+            ConfigurationKey("user", \.user, .optionalString(ConfigurationChecks.authUser)),
+            ConfigurationKey("password", \.password, .secretText, group: "password"),
+            ConfigurationKey("password_file", \.password, .secretFile, group: "password"),
+            ConfigurationKey("password_credential", \.password, .secretCredential, group: "password"),
+            ConfigurationKey("param", \.param, .optionalString(ConfigurationChecks.queryName)),
+            ConfigurationKey("name", \.headerName, .optionalString(ConfigurationChecks.authHeader)),
+            ConfigurationKey("format", \.format, .optionalString(ConfigurationChecks.authFormat)),
         ]
         + LoginConfiguration.rows
 }

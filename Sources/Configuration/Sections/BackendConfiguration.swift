@@ -1,21 +1,30 @@
-import Dialects
 import HTTPProtocol
 
-/// What several rooms of one backend have in common: one login, one host name.
+/// Settings that several rooms of one backend share: one login, one host name.
 package struct BackendConfiguration: Equatable, Sendable {
     /// `[a-z0-9_-]+`; the host in its people's sources.
     package var name = ""
-    /// What its rooms have where they do not say otherwise. Name, channel, topic and ``RoomConfiguration/upstreamRoom`` are
-    /// empty.
+    /// Defaults for its rooms. Name, channel, topic and ``RoomConfiguration/upstreamRoom`` are empty.
     package var room = RoomConfiguration()
-    /// Whose account it is, for dialects that log in by themselves; empty: nobody's.
+    /// The account's user name, for dialects that log in by themselves; empty: none.
     package var user = ""
     package var password: SecretSource?
 
-    mutating func settle(_ room: RoomConfiguration) { self.room = room }
-
     /// Where HTTP calls go; nil for a socket file without `http_base`.
     package var httpBase: HTTPURL? { room.effectiveHTTPBase }
+
+    /// The keys that rooms do not have, or not in this form.
+    static let ownRows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("url", \.room.url, .upstreamURL),
+        ConfigurationKey("http_base", \.room.httpBase, .httpBase),
+        ConfigurationKey("user", \.user, .string(ConfigurationChecks.oneLine)),
+        ConfigurationKey("password", \.password, .secretText, group: "password"),
+        ConfigurationKey("password_file", \.password, .secretFile, group: "password"),
+        ConfigurationKey("password_credential", \.password, .secretCredential, group: "password"),
+        ConfigurationKey("options", \.room.options, .dialectOptions),
+    ]
+
+    static let rows = ownRows + RoomConfiguration.rows.map { $0.lifted(to: \Self.room) }
 }
 
 extension ConfigurationForm where Value == HTTPURL? {

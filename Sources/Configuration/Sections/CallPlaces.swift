@@ -1,8 +1,7 @@
 import Dialects
-import HTTPProtocol
 
-// Where the calls of a dialect lead. Messages and files are the backend's own business, and what is shown with them goes to
-// no other server; a login may lie elsewhere, as `login_url` may, and gets name, password and refresh token.
+// The origins of a dialect's calls. Messages and files stay on the backend's own origin; a login may use another one,
+// as `login_url` may, and carries name, password and refresh token.
 
 /// The addresses of a dialect's calls, whole or as paths.
 package enum CallPlaces {
@@ -18,7 +17,6 @@ package enum CallPlaces {
 
     /// The history of a room.
     package static func history(of dialect: any Dialect) -> String? {
-        dialect.calls?.request(
-            for: .history(HistoryQuery(room: "room")), context: DialectContext(room: "room"))?.target
+        dialect.calls?.request(for: .history(HistoryQuery(room: "room")), context: DialectContext(room: "room"))?.target
     }
 }

@@ -131,7 +131,7 @@ private struct DescribedDialect {
         }
     }
 
-    /// The path of the culprit and what is wrong with it.
+    /// The faulty path and the complaint.
     private func sentence(_ problem: DialectOptionError) -> String {
         guard !problem.known.isEmpty, let word = problem.path.last else {
             let pointer = problem.pointer

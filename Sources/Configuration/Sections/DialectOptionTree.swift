@@ -1,5 +1,3 @@
-import Dialects
-import HTTPProtocol
 import JSONText
 
 /// A dialect's own settings as they were written, so that a complaint about one can say where it stands.
@@ -29,7 +27,7 @@ package struct DialectOptionTree: Sendable {
 
     // MARK: - Reading
 
-    /// Lays a table over what is there: tables inside are laid over tables, everything else is replaced.
+    /// Merges a table into this one: inner tables are merged, other values are replaced.
     mutating func lay(_ upper: ConfigurationNode, _ reader: inout ConfigurationReader) {
         guard let upper = expand(upper, &reader) else { return }
         Self.lay(upper, over: &node)
@@ -72,7 +70,7 @@ package struct DialectOptionTree: Sendable {
         }
     }
 
-    /// A variable's value: what TOML it is, else text.
+    /// A variable's value: parsed as TOML where that is possible, else text.
     private static func typed(_ text: String, origin: ConfigurationOrigin) -> ConfigurationNode {
         let first = text.utf8.first { $0 != 0x20 }
         let mayBeTOML = text == "true" || text == "false" || first.map { "{[\"+-0123456789".utf8.contains($0) } == true
@@ -87,17 +85,17 @@ package struct DialectOptionTree: Sendable {
 
     // MARK: - Writing
 
-    /// How a part of what is written is printed.
+    /// How printing treats a part of the options.
     enum Part {
         /// Texts that say where things are in frames: nothing that is called a secret is one.
         case rules
-        /// What goes up, an address, or an option.
+        /// A template, an address, or an option.
         case frames
-        /// A header or the body of a login: any text may be a secret, whatever it is called.
+        /// A header or the body of a login: any text may be a secret, under any name.
         case secrets
     }
 
-    /// The options for a printed configuration; what may be a secret is blanked.
+    /// The options for a printed configuration; possible secrets are blanked.
     var printed: ConfigurationNode {
         var node = printed(self.node, key: "", .frames)
         node.isInline = true
@@ -130,11 +128,8 @@ package struct DialectOptionTree: Sendable {
 
     // MARK: - Places
 
-    /// As far along `path` as something is written: what stands there, the key in front of it, and whether that is all
-    /// the way.
-    private func place(
-        of path: [String]
-    ) -> (node: ConfigurationNode, key: ConfigurationOrigin?, isWritten: Bool) {
+    /// The deepest written node along `path`, the key in front of it, and whether it is the whole path.
+    private func place(of path: [String]) -> (node: ConfigurationNode, key: ConfigurationOrigin?, isWritten: Bool) {
         var place = node
         var key: ConfigurationOrigin?
         for step in path {
@@ -161,7 +156,7 @@ package struct DialectOptionTree: Sendable {
 }
 
 extension DialectOptionTree: Equatable {
-    /// What they say, wherever they were written.
+    /// Compares the values, wherever they were written.
     package static func == (a: Self, b: Self) -> Bool { a.json == b.json }
 }
 

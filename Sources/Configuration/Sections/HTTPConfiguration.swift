@@ -1,6 +1,3 @@
-import Transport
-import WireBytes
-
 /// One listener for supervisors, scrapers and browsers.
 package struct HTTPConfiguration: Equatable, Sendable {
     package enum Service: String, CaseIterable, Sendable {
@@ -16,12 +13,19 @@ package struct HTTPConfiguration: Equatable, Sendable {
     package var serve: [Service] = [.health]
     /// Names that are answered to, in lower case. Empty: on loopback only names of this machine, elsewhere any.
     package var hosts: [String] = []
-    /// Web servers whose X-Forwarded-For counts. Empty: nobody's does.
+    /// Web servers with a trusted X-Forwarded-For; empty: none.
     package var trustedProxies: [TrustedPeer] = []
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\"")),
+        ConfigurationKey("serve", \.serve, .httpServices),
+        ConfigurationKey("hosts", \.hosts, .hostNames),
+        ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
+    ]
 }
 
 /// Where HTTP is served.
-package struct HTTPListenerAddress: Hashable, Sendable, CustomStringConvertible {
+package struct HTTPListenerAddress: Hashable, ConfigurationText {
     package enum Scheme: String, CaseIterable, Sendable {
         /// Plain text; loopback only.
         case http
@@ -61,26 +65,9 @@ package struct HTTPListenerAddress: Hashable, Sendable, CustomStringConvertible 
 
 // MARK: - Forms
 
-extension ConfigurationForm where Value == HTTPListenerAddress {
-    static var httpListenerAddress: Self {
-        text("an address such as \"http://127.0.0.1:9667\"") { text throws(AddressError) in
-            try HTTPListenerAddress(parsing: text)
-        } print: {
-            $0.description
-        }
-    }
-}
-
 extension ConfigurationForm where Value == [HTTPConfiguration.Service] {
     static var httpServices: Self {
-        let form = Self.list(of: "services") { text throws(AddressError) in
-            if let service = HTTPConfiguration.Service(rawValue: text) { return service }
-            let names = HTTPConfiguration.Service.allCases.map(\.rawValue)
-            let hint = NearestName.hint(for: text, among: names)
-            throw AddressError("\"\(text)\" is not served\(hint); this version has: \(names.joined(separator: ", "))")
-        } print: {
-            $0.rawValue
-        }
+        let form = Self.choices(of: "services", unknown: "is not served")
         return Self(expected: form.expected, shape: form.shape) { node, value, reader in
             let before = reader.problems.count
             form.read(node, &value, &reader)

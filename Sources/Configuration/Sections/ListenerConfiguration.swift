@@ -1,27 +1,27 @@
 import Transport
 import WireBytes
 
-// Where IRC clients connect: pages that may, proxies that may speak for others, and what clients are told of TLS.
+// IRC listeners: permitted origins of pages, trusted proxies, and STS.
 
 package struct ListenerConfiguration: Equatable, Sendable {
     package var bind = ListenerAddress(
         scheme: .irc, endpoint: HostPort(host: "127.0.0.1", port: ListenerAddress.defaultPort))
     /// Permission bits of a socket file; nil: ``defaultMode``.
     package var mode: UInt32?
-    /// Who shares a socket file, by name or number; nil: the process's own group.
+    /// The group of a socket file, by name or number; nil: the process's own group.
     package var group: String?
     /// Paths of PEM files; only for `ircs://`, which needs both.
     package var certificate = ""
     package var key = ""
     package var minimumTLS = TLSVersion.v12
-    /// A PEM file with the authorities of client certificates; empty: nobody is asked for one.
+    /// A PEM file with the authorities of client certificates; empty: none are requested.
     package var clientAuthorities = ""
     /// Which pages may open a WebSocket.
     package var origins: [OriginPattern] = [.ownHost]
     /// Names by which clients reach the listener, in lower case.
     package var hosts: [String] = []
     package var proxyProtocol = ProxyProtocolUse.off
-    /// Who may say for whom it opens a connection.
+    /// Proxies trusted for client addresses.
     package var trustedProxies: [TrustedPeer] = []
     /// Only for `ircs://`.
     package var sts = STSChoice.off
@@ -30,19 +30,36 @@ package struct ListenerConfiguration: Equatable, Sendable {
 
     /// The owner and the group may connect.
     package static let defaultMode: UInt32 = 0o660
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("bind", \.bind, .parsed("an address such as \"irc://127.0.0.1:6667\"")),
+        ConfigurationKey("mode", \.mode, .permissions),
+        ConfigurationKey(
+            "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: "")),
+        ConfigurationKey("cert", \.certificate, .string()),
+        ConfigurationKey("key", \.key, .string()),
+        ConfigurationKey("min_tls", \.minimumTLS, .choice),
+        ConfigurationKey("client_ca", \.clientAuthorities, .string()),
+        ConfigurationKey("origins", \.origins, .list(of: "origins")),
+        ConfigurationKey("hosts", \.hosts, .hostNames),
+        ConfigurationKey("proxy_protocol", \.proxyProtocol, .choice),
+        ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
+        ConfigurationKey("sts", \.sts, .sts),
+        ConfigurationKey("sts_port", \.stsPort, ConfigurationForm<Int>.integer(1...65_535).optional(from: 0)),
+    ]
 }
 
 /// From which pages a browser may open a WebSocket.
 ///
 /// Source: RFC 6454 §6.1 for the form of an origin; RFC 6455 §10.2 for why it is looked at.
-package enum OriginPattern: Hashable, Sendable, CustomStringConvertible {
-    /// Any page whatever, and requests by any name.
+package enum OriginPattern: Hashable, ConfigurationText {
+    /// Any page, and requests by any host name.
     case any
     /// Pages that come from the host that is asked.
     case ownHost
     /// Pages without an origin of their own: files, sandboxed frames.
     case opaque
-    /// `https://chat.example.com`; with `isBelow` what lies under the host, as `https://*.example.com` says.
+    /// `https://chat.example.com`; with `isBelow`, its subdomains, as in `https://*.example.com`.
     case site(scheme: String, host: String, port: Int, isBelow: Bool)
 
     package var description: String {
@@ -91,9 +108,9 @@ package enum OriginPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether a page of `origin`, as a browser wrote it, is meant.
+    /// Whether the pattern matches `origin` as a browser sends it.
     ///
-    /// - Parameter host: whom the request was for, in lower case, without its port.
+    /// - Parameter host: the requested host, in lower case, without its port.
     package func matches(_ origin: String, host: String) -> Bool {
         switch self {
         case .any: return true
@@ -113,21 +130,21 @@ package enum OriginPattern: Hashable, Sendable, CustomStringConvertible {
 /// Whether connections begin with a header of a proxy.
 package enum ProxyProtocolUse: String, CaseIterable, Sendable {
     case off
-    /// Either version; from the trusted alone, and from nobody else anything.
+    /// Either version; from trusted proxies only, and required from them.
     case v1v2
 }
 
-/// What an `ircs://` listener tells of itself with the capability `sts`.
+/// STS policy of an `ircs://` listener.
 package enum STSChoice: Hashable, Sendable {
     case off
-    /// So long clients must keep to TLS. Zero tells them that they need not any more.
+    /// STS policy duration. Zero ends the policy.
     case lasting(Duration)
 }
 
-/// One of those whose word is taken.
-package enum TrustedPeer: Hashable, Sendable, CustomStringConvertible {
+/// A trusted peer.
+package enum TrustedPeer: Hashable, ConfigurationText {
     case range(NetworkRange)
-    /// Whoever may open a socket file of ours.
+    /// Clients of the listener's socket file.
     case unix
 
     package var description: String {
@@ -156,22 +173,22 @@ extension TrustedPeers {
 }
 
 extension ListenerConfiguration {
-    /// Whether somebody else says where clients come from, so that being bound to loopback proves nothing.
+    /// Whether proxies or gateways name client addresses, so that a loopback bind proves nothing.
     package var isBehindProxy: Bool { !trustedProxies.isEmpty }
 
-    /// Whether it can be reached from this machine only. A proxy makes everybody local.
+    /// Whether only this machine can reach it. Behind a proxy all clients look local.
     package var isLocal: Bool { bind.isLoopback && !isBehindProxy }
 
-    /// Who begins each connection with a PROXY header; nil: nobody does.
+    /// Proxies that begin each connection with a PROXY header; nil: none.
     package var announcingProxies: TrustedPeers? { proxyProtocol == .off ? nil : TrustedPeers(trustedProxies) }
 }
 
 extension ListenerConfiguration {
-    /// What a client hears that speaks plain text to this port.
+    /// The answer to plain text on this port.
     package static let plainTextAnswer =
         "ERROR :This port speaks TLS: turn TLS on in your client, or use the plain port\r\n"
 
-    /// What a browser hears that speaks plain HTTP to this port.
+    /// The answer to plain HTTP on this port.
     package static let plainHTTPAnswer =
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 33\r\n"
         + "Connection: close\r\n\r\nThis port speaks TLS: use wss://\n"
@@ -192,63 +209,13 @@ extension ListenerConfiguration {
     }
 }
 
-// MARK: - Keys
-
-extension ListenerConfiguration {
-    static let webKeys: [ConfigurationKey<ListenerConfiguration>] = [
-        ConfigurationKey(
-            "origins", \.origins, .origins,
-            "ws, wss: pages that may connect: \"self\", \"*\", \"https://chat.example.com\""),
-        ConfigurationKey(
-            "hosts", \.hosts, .hostNames,
-            "names by which clients reach it: ws, wss take these besides addresses and the server's name; ircs: for sts"
-        ),
-    ]
-
-    static let proxyKeys: [ConfigurationKey<ListenerConfiguration>] = [
-        ConfigurationKey(
-            "proxy_protocol", \.proxyProtocol, .choice, "off | v1v2: every connection begins with a PROXY header"),
-        ConfigurationKey(
-            "trusted_proxies", \.trustedProxies, .trustedPeers,
-            "who may say for whom it connects, as [\"10.0.0.0/8\", \"unix\"]; on ws and wss also by X-Forwarded-For"),
-    ]
-
-    static let stsKeys: [ConfigurationKey<ListenerConfiguration>] = [
-        ConfigurationKey(
-            "sts", \.sts, .sts, "ircs: off, or how long clients must keep to TLS; plain listeners then lead here"),
-        ConfigurationKey(
-            "sts_port", \.stsPort, ConfigurationForm<Int>.integer(1...65_535).optional(from: 0),
-            "ircs: the port that plain listeners lead to; default: the bind's"),
-    ]
-}
-
 // MARK: - Forms
-
-extension ConfigurationForm where Value == [OriginPattern] {
-    static var origins: Self {
-        list(of: "origins") { text throws(AddressError) in
-            try OriginPattern(parsing: text)
-        } print: {
-            $0.description
-        }
-    }
-}
-
-extension ConfigurationForm where Value == [TrustedPeer] {
-    static var trustedPeers: Self {
-        list(of: "addresses") { text throws(AddressError) in
-            try TrustedPeer(parsing: text)
-        } print: {
-            $0.description
-        }
-    }
-}
 
 extension ConfigurationForm where Value == STSChoice {
     static var sts: Self {
         text("\"off\" or a duration of whole seconds, such as \"30d\"") { text throws(AddressError) in
             if text == "off" { return .off }
-            // Only with its unit: "0" means nothing elsewhere, and would be a promise here.
+            // Only with its unit: "0" is a number elsewhere, and would be a promise here.
             guard text != "0", let duration = DurationText.parse(text), duration.components.attoseconds == 0 else {
                 return nil
             }

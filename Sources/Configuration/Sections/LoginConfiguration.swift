@@ -3,7 +3,7 @@ import Dialects
 import HTTPProtocol
 import JSONText
 
-/// What `auth` of type `login` says beside name and password. Dialects that know how to log in need none of it.
+/// Settings of `auth` of type `login` besides name and password. Dialects with login calls need none of it.
 package struct LoginConfiguration: Equatable, Sendable {
     package enum ExpiryUnit: String, CaseIterable, Sendable {
         case seconds = "s"
@@ -77,7 +77,7 @@ package struct TokenPlacementConfiguration: Equatable, Sendable {
 }
 
 extension AuthConfiguration {
-    /// Whether somebody logs in to a backend with this.
+    /// Whether these credentials log in to a backend.
     ///
     /// - Parameter user: the backend's own `user`, which is as good as one here.
     package func logsIn(user: String?, dialect: any Dialect) -> Bool {
@@ -96,52 +96,30 @@ extension DialectCalls {
 
 extension LoginConfiguration {
     static let rows: [ConfigurationKey<AuthConfiguration>] = [
+        ConfigurationKey("login_url", \.login.url, .optionalString(ConfigurationChecks.callTarget)),
+        ConfigurationKey("login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: [])),
+        ConfigurationKey("refresh_url", \.login.refreshURL, .optionalString(ConfigurationChecks.callTarget)),
         ConfigurationKey(
-            "login_url", \.login.url, .optionalString(ConfigurationChecks.callTarget),
-            "for login: where to; default: as the dialect does it"),
+            "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: [])),
+        ConfigurationKey("access_token_at", \.login.accessTokenAt, .optionalString(ConfigurationChecks.pointer)),
+        ConfigurationKey("refresh_token_at", \.login.refreshTokenAt, .optionalString(ConfigurationChecks.pointer)),
+        ConfigurationKey("expires_in_at", \.login.expiresInAt, .optionalString(ConfigurationChecks.pointer)),
         ConfigurationKey(
-            "login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
-            "for login_url: a JSON object; {user} and {password} are filled in"),
+            "expires_in_unit", \.login.expiresInUnit, ConfigurationForm<ExpiryUnit>.choice.optional(from: .seconds)),
         ConfigurationKey(
-            "refresh_url", \.login.refreshURL, .optionalString(ConfigurationChecks.callTarget),
-            "for login_url: where tokens are renewed; default: log in again"),
-        ConfigurationKey(
-            "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
-            "for refresh_url: {refresh_token} is filled in"),
-        ConfigurationKey(
-            "access_token_at", \.login.accessTokenAt, .optionalString(ConfigurationChecks.pointer),
-            "for login_url: a JSON pointer; default: \"/access_token\""),
-        ConfigurationKey(
-            "refresh_token_at", \.login.refreshTokenAt, .optionalString(ConfigurationChecks.pointer),
-            "for login_url: default: \"/refresh_token\""),
-        ConfigurationKey(
-            "expires_in_at", \.login.expiresInAt, .optionalString(ConfigurationChecks.pointer),
-            "for login_url: default: \"/expires_in\""),
-        ConfigurationKey(
-            "expires_in_unit", \.login.expiresInUnit,
-            ConfigurationForm<ExpiryUnit>.choice.optional(from: .seconds), "for login_url: s | ms; default: \"s\""),
-        ConfigurationKey(
-            "refresh_before", \.login.refreshBefore,
-            ConfigurationForm<Duration>.duration().optional(from: .zero),
-            "for login: renewed this long before the end; default: \"60s\""),
-        ConfigurationKey(
-            "reauth_on", \.login.staleCodes, .codes,
-            "for login: statuses and close codes that mean that the token is stale"),
+            "refresh_before", \.login.refreshBefore, ConfigurationForm<Duration>.duration().optional(from: .zero)),
+        ConfigurationKey("reauth_on", \.login.staleCodes, .codes),
         ConfigurationKey(
             "send_as", \.login.sendAs,
-            ConfigurationForm<TokenPlacementConfiguration>.section(placement, inline: true)
-                .optional(from: TokenPlacementConfiguration()),
-            "for login: { in = \"header\" | \"query\" | \"message\", name, format }; default: as the dialect does it"),
+            ConfigurationForm<TokenPlacementConfiguration>.section(placement, inline: true).optional(
+                from: TokenPlacementConfiguration())),
     ]
 
     static let placement: [ConfigurationKey<TokenPlacementConfiguration>] = [
         ConfigurationKey(
-            "in", \.place, ConfigurationForm<TokenPlacementConfiguration.Place>.choice.optional(from: .header),
-            "header | query | message"),
-        ConfigurationKey(
-            "name", \.name, .optionalString(ConfigurationChecks.queryName), "of the field or the parameter"),
-        ConfigurationKey(
-            "format", \.format, .optionalString(ConfigurationChecks.authFormat), "of the field; {token} is the token"),
+            "in", \.place, ConfigurationForm<TokenPlacementConfiguration.Place>.choice.optional(from: .header)),
+        ConfigurationKey("name", \.name, .optionalString(ConfigurationChecks.queryName)),
+        ConfigurationKey("format", \.format, .optionalString(ConfigurationChecks.authFormat)),
     ]
 }
 

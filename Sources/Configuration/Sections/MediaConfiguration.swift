@@ -8,28 +8,23 @@ package struct MediaConfiguration: Equatable, Sendable {
     package var maxUploadBytes = 10 * 1024 * 1024
     /// How long a link opens.
     package var linkLifetime: Duration = .seconds(7 * 24 * 60 * 60)
-    /// Files that are kept here, from within messages and from people whose backend takes none, are removed after this. Nil:
-    /// never.
+    /// Lifetime of files stored here, from within messages and of backends without uploads. Nil: unlimited.
     package var retention: Duration? = .seconds(30 * 24 * 60 * 60)
     /// All of these files together; the oldest go first.
     package var maxBytes = 1024 * 1024 * 1024
 
-    /// Links are said anew every hour, so shorter ones would be dead letters.
+    /// Links are reissued hourly, so shorter ones would expire before use.
     package static let shortestLinkLifetime: Duration = .seconds(60)
     /// An upload is held in memory, several times over on its way.
     package static let uploadLimit = 100 * 1024 * 1024
     package static let maxBytesLimit = 1024 * 1024 * 1024 * 1024
 
     static let rows: [ConfigurationKey<MediaConfiguration>] = [
-        ConfigurationKey(
-            "public_url", \.publicURL, .publicURL, "where people reach the listener that serves media; \"\": nothing is"
-        ),
-        ConfigurationKey("max_upload", \.maxUploadBytes, .size(1...uploadLimit), "largest file that people upload"),
-        ConfigurationKey(
-            "link_lifetime", \.linkLifetime, .duration(atLeast: shortestLinkLifetime), "how long a link opens"),
-        ConfigurationKey(
-            "retention", \.retention, .durationOrOff, "files that are kept here go after this; or \"off\""),
-        ConfigurationKey("max_bytes", \.maxBytes, .size(1024 * 1024...maxBytesLimit), "of all these files together"),
+        ConfigurationKey("public_url", \.publicURL, .publicURL),
+        ConfigurationKey("max_upload", \.maxUploadBytes, .size(1...uploadLimit)),
+        ConfigurationKey("link_lifetime", \.linkLifetime, .duration(atLeast: shortestLinkLifetime)),
+        ConfigurationKey("retention", \.retention, .durationOrOff),
+        ConfigurationKey("max_bytes", \.maxBytes, .size(1024 * 1024...maxBytesLimit)),
     ]
 }
 

@@ -1,8 +1,6 @@
-import Dialects
-import HTTPProtocol
 import WireBytes
 
-// [[accounts]] upstream = { ROOM = { type = ..., ... } }: what an account shows of its own to the backend of a room.
+// [[accounts]] upstream = { ROOM = { type = ..., ... } }: an account's own credentials for the backend of a room.
 
 /// An account's own login in one room.
 package struct OwnLoginConfiguration: Equatable, Sendable {
@@ -12,12 +10,8 @@ package struct OwnLoginConfiguration: Equatable, Sendable {
     /// The id by which the backend knows the account, or its name where the wire has no ids; empty: it is asked or learned.
     package var person = ""
 
-    static let keys: [ConfigurationKey<OwnLoginConfiguration>] =
-        AuthConfiguration.rows.map { $0.lifted(to: \.auth) } + [
-            ConfigurationKey(
-                "as", \.person, personText,
-                "as whom the backend shows it: the id, or the name where it has no ids; default: the backend is asked")
-        ]
+    static let rows: [ConfigurationKey<OwnLoginConfiguration>] =
+        AuthConfiguration.rows.map { $0.lifted(to: \.auth) } + [ConfigurationKey("as", \.person, personText)]
 
     /// Not printed where it is not written.
     private static var personText: ConfigurationForm<String> {
@@ -39,36 +33,5 @@ package struct OwnLoginConfiguration: Equatable, Sendable {
             }
         }
         return "OWN-\(name)-\(room)"
-    }
-}
-
-extension ConfigurationForm where Value == [OwnLoginConfiguration] {
-    static var ownLogins: Self {
-        let keys = OwnLoginConfiguration.keys
-        let row = ConfigurationForm<OwnLoginConfiguration>.section(keys, inline: true)
-        let expected = "a table of rooms, such as { lobby = { type = \"bearer\", token_file = \"/path\" } }"
-        return Self(expected: expected, shape: .named(keys.map { (key: $0.name, shape: $0.shape) })) {
-            node, value, reader in
-            guard case .table(let entries) = node.content else {
-                return reader.report(node.origin, "expected \(expected), found \(node.content.kindName)")
-            }
-            value = []
-            for entry in entries {
-                var item = OwnLoginConfiguration(room: entry.key)
-                reader.descend(entry.key, origin: entry.node.origin) { row.read(entry.node, &item, &$0) }
-                value.append(item)
-            }
-        } write: { logins in
-            if logins.isEmpty { return nil }
-            var node = ConfigurationNode(
-                .table(
-                    logins.compactMap { login in
-                        row.write(login).map {
-                            ConfigurationNode.Entry(key: login.room, keyOrigin: .builtIn, node: $0)
-                        }
-                    }))
-            node.isInline = true
-            return node
-        }
     }
 }

@@ -2,7 +2,7 @@ import Dialects
 import HTTPProtocol
 
 package struct RoomConfiguration: Equatable, Sendable {
-    /// Who speaks upstream.
+    /// The senders that IRC users have upstream.
     package enum Identity: String, CaseIterable, Sendable {
         /// As the dialect's table says.
         case auto
@@ -11,9 +11,9 @@ package struct RoomConfiguration: Equatable, Sendable {
     }
 
     package enum Receipts: String, CaseIterable, Sendable {
-        /// A moved read marker is told upstream.
+        /// A moved read marker is sent upstream.
         case marker
-        /// Who speaks has read what came before.
+        /// A message counts as reading the messages before it.
         case speaking
         case off
     }
@@ -27,7 +27,7 @@ package struct RoomConfiguration: Equatable, Sendable {
 
     package enum Connect: String, CaseIterable, Sendable {
         case always
-        /// From the first IRC user who enters until some minutes after the last one left.
+        /// From the first join until some minutes after the last part.
         case whileJoined = "while-joined"
     }
 
@@ -84,18 +84,59 @@ package struct RoomConfiguration: Equatable, Sendable {
 
     package var isTemplate: Bool { name == Self.templateName }
 
-    /// What is left out and follows from the rest of the room.
+    /// Fills in defaults that follow from other keys of the room.
     ///
     /// - Parameter takesName: the channel can be called as the room is.
     mutating func complete(takesName: Bool) {
         guard !isTemplate else {
-            // Rooms that a channel opens cost nothing while nobody is in it.
+            // Empty rooms that a channel opened cost nothing.
             connect = .whileJoined
             return
         }
         if channel.isEmpty, takesName { channel = "#\(name)" }
         if upstreamRoom.isEmpty { upstreamRoom = name }
     }
+
+    /// Largest frame or message, in bytes; each room may hold one such buffer.
+    static let maxFrameLimit = 256 * 1024 * 1024
+
+    /// The keys of `[[rooms]]` alone.
+    static let ownRows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("name", \.name, .string(ConfigurationChecks.roomName)),
+        ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel)),
+        ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine)),
+        ConfigurationKey("backend", \.backend, .string()),
+        ConfigurationKey("url", \.url, .upstreamURL),
+        ConfigurationKey("upstream_room", \.upstreamRoom, .string(ConfigurationChecks.upstreamRoom)),
+        ConfigurationKey("options", \.options, .dialectOptions),
+    ]
+
+    /// The keys that rooms, backends and `[room_defaults]` share.
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("dialect", \.dialect, .dialect),
+        ConfigurationKey("identity", \.identity, .choice),
+        ConfigurationKey("receipts", \.receipts, .choice),
+        ConfigurationKey("member_idle", \.memberIdle, .durationOrOff),
+        ConfigurationKey("subprotocol", \.subprotocols, .subprotocols),
+        ConfigurationKey("require_subprotocol", \.requiresSubprotocol, .boolean),
+        ConfigurationKey("headers", \.headers, .headers),
+        ConfigurationKey("auth", \.auth, .section(AuthConfiguration.rows, inline: true)),
+        ConfigurationKey("proxy", \.proxy, .proxy),
+        ConfigurationKey("tls", \.tls, .section(UpstreamTLSConfiguration.rows, inline: true)),
+        ConfigurationKey("user_agent", \.userAgent, .string(ConfigurationChecks.headerValue)),
+        ConfigurationKey("connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1))),
+        ConfigurationKey("handshake_timeout", \.handshakeTimeout, .duration(atLeast: .milliseconds(1))),
+        ConfigurationKey("ping", \.ping, .durationOrOff),
+        ConfigurationKey("pong_timeout", \.pongTimeout, .duration(atLeast: .milliseconds(1))),
+        ConfigurationKey("max_frame", \.maxFrameBytes, .size(1024...maxFrameLimit)),
+        ConfigurationKey("max_message", \.maxMessageBytes, .size(1024...maxFrameLimit)),
+        ConfigurationKey("compression", \.compression, .choice),
+        ConfigurationKey("backoff", \.backoff, .section(BackoffConfiguration.rows, inline: true)),
+        ConfigurationKey("queue", \.queue, .section(QueueConfiguration.rows, inline: true)),
+        ConfigurationKey("connect", \.connect, .choice),
+        // 500 fill every client's window many times over.
+        ConfigurationKey("history_on_join", \.historyOnJoin, .integer(0...500)),
+    ]
 }
 
 extension RoomConfiguration {
@@ -135,12 +176,27 @@ package struct BackoffConfiguration: Equatable, Sendable {
             cap: Swift.max(max ?? traits.cap, first), jitter: jitter ?? traits.jitter,
             degradedAfter: traits.degradedAfter)
     }
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey(
+            "min", \.min, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero)),
+        ConfigurationKey(
+            "max", \.max, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero)),
+        ConfigurationKey("factor", \.factor, ConfigurationForm<Double>.number(1...100).optional(from: 1)),
+        ConfigurationKey("jitter", \.jitter, ConfigurationForm<Double>.number(0...1).optional(from: 0)),
+        ConfigurationKey("reset_after", \.resetAfter, .duration()),
+    ]
 }
 
-/// What is said while the upstream link is down.
+/// The queue for messages while the upstream link is down.
 package struct QueueConfiguration: Equatable, Sendable {
-    /// Zero: nothing is kept, messages are refused at once.
+    /// Zero: no queue, messages are refused at once.
     package var maxMessages = 1000
-    /// Nil: kept until the link is back.
+    /// Nil: unlimited.
     package var maxAge: Duration? = .seconds(15 * 60)
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("max_messages", \.maxMessages, .integer(0...1_000_000)),
+        ConfigurationKey("max_age", \.maxAge, .durationOrOff),
+    ]
 }

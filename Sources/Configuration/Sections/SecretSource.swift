@@ -20,7 +20,7 @@ package enum SecretSource: Hashable, Sendable {
         return Secret(text)
     }
 
-    /// What keeps `text` from being a secret that fits in a line.
+    /// Why `text` is not a secret that fits in a line; nil: it is one.
     package static func complaint(about text: String) -> String? {
         if text.isEmpty { return "is empty" }
         if text.first == " " || text.last == " " { return "begins or ends with a space" }

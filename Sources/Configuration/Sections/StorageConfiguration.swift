@@ -1,28 +1,37 @@
-/// What outlasts the process, and where.
+/// Persistent storage.
 package struct StorageConfiguration: Equatable, Sendable {
-    /// What a commit waits for.
+    /// The guarantee of a commit.
     package enum Sync: String, CaseIterable, Sendable {
-        /// Outlasts the end of the process.
+        /// Survives the end of the process.
         case normal
-        /// Outlasts a power loss too.
+        /// Survives a power loss too.
         case full
         /// Neither is certain.
         case off
     }
 
     package var place = StoragePlace.sqlite(path: StoragePlace.defaultFile)
-    /// What was said longer ago is removed. Nil: never.
+    /// Age at which messages are removed. Nil: never.
     package var retention: Duration? = .seconds(30 * 24 * 60 * 60)
-    /// The newest are kept. Nil: all.
+    /// Older messages are removed. Nil: unlimited.
     package var maxMessagesPerRoom: Int? = 100_000
     package var sync = Sync.normal
     package var batch = StorageBatchConfiguration()
 
     package init() {}
 
-    /// Fewest messages of a room that may be kept, where there is a limit: an hour of a busy one.
+    /// Smallest limit of messages per room: an hour of a busy one.
     package static let minMessagesPerRoom = 1000
     package static let maxMessagesPerRoomLimit = 1_000_000_000
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("url", \.place, .parsed("\"sqlite:PATH\" or \"memory:\"")),
+        ConfigurationKey("retention", \.retention, .durationOrOff),
+        ConfigurationKey(
+            "max_messages_per_room", \.maxMessagesPerRoom, .integerOrOff(minMessagesPerRoom...maxMessagesPerRoomLimit)),
+        ConfigurationKey("sync", \.sync, .choice),
+        ConfigurationKey("batch", \.batch, .section(StorageBatchConfiguration.rows, inline: true)),
+    ]
 }
 
 /// How many changes are committed together. Load makes the batches: while one is written the next one gathers.
@@ -31,12 +40,17 @@ package struct StorageBatchConfiguration: Equatable, Sendable {
     /// How long the first change waits for others.
     package var maxWait: Duration = .zero
 
-    /// Longest wait for others; whoever speaks waits as long to hear that it is kept.
+    /// Longest wait for others; an author waits as long for the acceptance.
     package static let longestWait: Duration = .seconds(10)
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("max_messages", \.maxMessages, .integer(1...100_000)),
+        ConfigurationKey("max_wait", \.maxWait, .duration(atMost: longestWait)),
+    ]
 }
 
-/// Where it is kept.
-package enum StoragePlace: Equatable, Sendable, CustomStringConvertible {
+/// Location of the store.
+package enum StoragePlace: Equatable, ConfigurationText {
     /// Nowhere: it ends with the process.
     case memory
     /// One file; a path that does not begin with `/` is in the state directory.
@@ -46,7 +60,7 @@ package enum StoragePlace: Equatable, Sendable, CustomStringConvertible {
 
     private static let memoryText = "memory:"
     private static let sqlitePrefix = "sqlite:"
-    /// Longest path, in bytes. Source: limits.h, PATH_MAX, less what is appended for the files beside it.
+    /// Longest path, in bytes. Source: limits.h, PATH_MAX, less the suffixes of the files beside it.
     private static let maxPathBytes = 4000
 
     /// Parses `memory:` and `sqlite:PATH`.
@@ -86,90 +100,14 @@ package enum StoragePlace: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-// MARK: - Forms
-
-extension ConfigurationForm where Value == StoragePlace {
-    static var storagePlace: Self {
-        text("\"sqlite:PATH\" or \"memory:\"") { text throws(AddressError) in
-            try StoragePlace(parsing: text)
-        } print: {
-            $0.description
-        }
-    }
-}
-
-extension ConfigurationForm where Value == Int? {
-    /// A number, or nil for 0 and `"off"`.
-    static func integerOrOff(_ range: ClosedRange<Int>) -> Self {
-        let expected = "a whole number from \(range.lowerBound) to \(range.upperBound), or \"off\""
-        return Self(expected: expected, shape: .leaf) { node, value, reader in
-            let number: Int?
-            switch node.content {
-            case .integer(0), .string("off"), .string("0"):
-                value = nil
-                return
-            case .integer(let written): number = Int(exactly: written)
-            default: number = reader.bareText(node).flatMap { Int($0) }
-            }
-            if let number, range.contains(number) {
-                value = number
-            } else {
-                reader.report(node.origin, "expected \(expected), found \(node.found)")
-            }
-        } write: {
-            $0.map { ConfigurationNode(.integer(Int64($0))) } ?? ConfigurationNode(.string("off"))
-        }
-    }
-}
-
-extension ConfigurationForm where Value == Duration {
-    /// A duration up to `maximum`; `"0"` and `"off"` say zero.
-    static func duration(atMost maximum: Duration) -> Self {
-        let form = Self.duration()
-        return Self(expected: form.expected, shape: form.shape) { node, value, reader in
-            var inner = value
-            form.read(node, &inner, &reader)
-            guard inner <= maximum else {
-                reader.report(node.origin, "is longer than \(DurationText.format(maximum))")
-                return
-            }
-            value = inner
-        } write: {
-            form.write($0)
-        }
-    }
-}
-
-// MARK: - Rows
-
-extension StorageConfiguration {
-    static let rows: [ConfigurationKey<StorageConfiguration>] = [
-        ConfigurationKey("url", \.place, .storagePlace, "sqlite:PATH, from state_dir | memory: (nothing is kept)"),
-        ConfigurationKey("retention", \.retention, .durationOrOff, "what was said longer ago is removed; or \"off\""),
-        ConfigurationKey(
-            "max_messages_per_room", \.maxMessagesPerRoom,
-            .integerOrOff(minMessagesPerRoom...maxMessagesPerRoomLimit), "the newest are kept; or \"off\""),
-        ConfigurationKey(
-            "sync", \.sync, .choice, "normal: survives a crash | full: a power loss too | off: a crash may lose data"),
-        ConfigurationKey("batch", \.batch, .section(batchRows, inline: true), "what is committed together"),
-    ]
-
-    static let batchRows: [ConfigurationKey<StorageBatchConfiguration>] = [
-        ConfigurationKey("max_messages", \.maxMessages, .integer(1...100_000), "changes in one transaction"),
-        ConfigurationKey(
-            "max_wait", \.maxWait, .duration(atMost: StorageBatchConfiguration.longestWait),
-            "how long the first waits for others"),
-    ]
-}
-
-/// Keys that are decided and not built: whoever writes one learns that, and not that it is misspelt.
+/// Keys of planned features: they get a message of their own, not that of a misspelt key.
 enum PlannedKeys {
     private static let sentences = [
         "storage.pool": "is for PostgreSQL, which is not built yet; leave it out",
         "cluster": "several instances on one storage are not built yet; leave [cluster] out",
     ]
 
-    /// What to say of the key at `path` (dotted, lower case), or of one below it; nil: it is not planned.
+    /// The message for the key at `path` (dotted, lower case), or for one below it; nil: it is not planned.
     static func sentence(_ path: [String]) -> String? {
         for (planned, sentence) in sentences {
             let steps = planned.split(separator: ".").map(String.init)

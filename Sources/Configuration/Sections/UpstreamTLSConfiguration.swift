@@ -16,10 +16,20 @@ package struct UpstreamTLSConfiguration: Equatable, Sendable {
     package var isInsecure = false
 
     package init() {}
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("ca", \.authorities, .string()),
+        ConfigurationKey("client_cert", \.clientCertificate, .string()),
+        ConfigurationKey("client_key", \.clientKey, .string()),
+        ConfigurationKey("server_name", \.serverName, .string(ConfigurationChecks.tlsName)),
+        ConfigurationKey("pin_sha256", \.pins, .pins),
+        ConfigurationKey("min_version", \.minimumVersion, .choice),
+        ConfigurationKey("insecure", \.isInsecure, .boolean),
+    ]
 }
 
 extension UpstreamTLSConfiguration {
-    /// What the WebSocket handshake is to find. Source: RFC 7301 §6 for the name.
+    /// The protocol of the WebSocket handshake. Source: RFC 7301 §6 for the name.
     package static let applicationProtocol = "http/1.1"
 
     package func settings(_ source: (String) -> TLSSource = TLSSource.file) -> TLSClientSettings {

@@ -68,7 +68,7 @@ package struct HostPort: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Where IRC clients are let in.
-package struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
+package struct ListenerAddress: Hashable, ConfigurationText {
     package enum Scheme: String, CaseIterable, Sendable {
         /// Plain text; loopback only.
         case irc
@@ -111,7 +111,7 @@ package struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     package var scheme: Scheme
     /// For `irc+unix` and `ws+unix` the host is the absolute path of the socket and the port 0.
     package var endpoint: HostPort
-    /// What a WebSocket client asks for: begins with a slash. Empty for IRC.
+    /// The path of WebSocket requests: begins with a slash. Empty for IRC.
     package var path = ""
 
     package var description: String {
@@ -124,7 +124,7 @@ package struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     package var isUnixSocket: Bool { scheme == .ircUnix || scheme == .wsUnix }
     package var isWebSocket: Bool { scheme.isWebSocket }
     package var isSecure: Bool { scheme == .ircs || scheme == .wss }
-    /// Whether a password may cross what it accepts: nobody can listen in, or the operator said that they may.
+    /// Whether clients may send passwords: the connection is private, or its scheme consents.
     package var allowsLogin: Bool { isLoopback || (scheme != .irc && scheme != .ws) }
 
     /// Parses `irc://HOST[:PORT]`, `ircs://HOST[:PORT]`, `irc+insecure://HOST[:PORT]`, `irc+unix:///SOCKET`, and
@@ -152,9 +152,7 @@ package struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Takes the path off a WebSocket listener's address.
-    private static func splitPath(
-        _ text: Substring, isUnixSocket: Bool
-    ) throws(AddressError) -> (Substring, String) {
+    private static func splitPath(_ text: Substring, isUnixSocket: Bool) throws(AddressError) -> (Substring, String) {
         // The path of a socket ends where `:/` begins another.
         let end = isUnixSocket ? text.firstRange(of: ":/")?.lowerBound : text.firstIndex(of: "/")
         guard let end else { return (text, "/") }
@@ -172,7 +170,7 @@ package struct ListenerAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What the path of a socket file must be.
+/// Checks of a socket file's path.
 enum UnixSocketPath {
     static func checked(_ path: Substring) throws(AddressError) -> String {
         guard path.first == "/", path.count > 1 else {

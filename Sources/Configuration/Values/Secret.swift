@@ -5,7 +5,7 @@ import HTTPProtocol
 ///
 /// Reading it takes ``revealed``, which is easy to search for.
 package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What stands in its place.
+    /// The placeholder for a secret.
     package static let blank = "***"
 
     package let revealed: String
@@ -18,11 +18,11 @@ package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugS
 }
 
 extension Secret {
-    /// A dialect's text as it can be printed: the dialect alone knows what it means, so what came from elsewhere is blanked,
-    /// what is called a secret, and in a frame or an address that stands there as text, what is called so within.
+    /// A dialect's text for printing. Blanked are texts from variables and files, values under a secret's name, and in
+    /// frames and addresses the values of such names within.
     ///
     /// - Parameters:
-    ///   - key: what it is called.
+    ///   - key: its name.
     ///   - fromElsewhere: texts that came from variables and files.
     static func printed(_ text: String, key: String, fromElsewhere: Set<String>) -> String {
         if text.isEmpty { return text }
@@ -40,7 +40,7 @@ extension Secret {
     }
 }
 
-/// What a client's PASS is checked against.
+/// The verifier of a client's PASS.
 package enum PasswordVerifier: Hashable, Sendable {
     /// The password itself. Compare in constant time.
     case plain(Secret)
@@ -50,7 +50,7 @@ package enum PasswordVerifier: Hashable, Sendable {
 
 /// One more field of the WebSocket handshake. Values are secrets, because tokens live there.
 package struct UpstreamHeader: Hashable, Sendable {
-    /// As written; unique in a room whatever the case.
+    /// As written; unique in a room, compared case-insensitively.
     package var name: String
     package var value: Secret
 

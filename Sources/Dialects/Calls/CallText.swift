@@ -1,34 +1,28 @@
-import ChatModel
 import JSONText
+import WireBytes
 
-// What goes into the addresses of calls, and what comes out of their answers, for all dialects with calls.
+// Addresses of calls and values of answers, for all dialects with calls.
 
 /// Text within the target of a request.
-enum CallTarget {
+package enum CallTarget {
     /// `text` with everything but letters, digits, `-`, `.`, `_` and `~` as `%XX`.
     ///
     /// Source: RFC 3986 §2.3.
-    static func encoded(_ text: String) -> String {
+    package static func encoded(_ text: String) -> String {
         var out: [UInt8] = []
         out.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
+            if ASCII.isLetter(byte) || ASCII.isDigit(byte) || "-._~".utf8.contains(byte) {
                 out.append(byte)
-            default:
-                out += [UInt8(ascii: "%"), hexDigit(byte >> 4), hexDigit(byte & 0xF)]
+            } else {
+                let digits = Array("0123456789ABCDEF".utf8)
+                out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0xF)]]
             }
         }
         return String(decoding: out, as: UTF8.self)
     }
 
-    private static func hexDigit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
-    }
-
-    /// `room` as one segment of a path; nil for what would lead elsewhere, and for control characters.
+    /// `room` as one path segment; nil for `.` and `..`, and for control characters.
     static func segment(_ room: String) -> String? {
         guard !room.isEmpty, room != ".", room != "..",
             room.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7F...0x9F ~= $0.value) })
@@ -37,15 +31,13 @@ enum CallTarget {
     }
 }
 
-/// An address as its places are filled.
-package struct AddressWriter {
-    package private(set) var text = ""
+/// An address while its places are filled.
+private struct AddressWriter {
+    private(set) var text = ""
     /// The parameter that stood behind the `?` was left out, and the next one takes its place.
     private var isMarkLost = false
 
-    package init() {}
-
-    package mutating func add(_ plain: String) {
+    mutating func add(_ plain: String) {
         if isMarkLost, plain.hasPrefix("&"), !text.contains("?") {
             text += "?" + plain.dropFirst()
         } else {
@@ -57,7 +49,7 @@ package struct AddressWriter {
     /// is a parameter of its own name.
     ///
     /// - Parameter value: percent-encoded.
-    package mutating func addOptional(_ name: String, _ value: String?) {
+    mutating func addOptional(_ name: String, _ value: String?) {
         if let parameter {
             if let value { return text += value }
             isMarkLost = isMarkLost || text[parameter] == "?"
@@ -77,11 +69,56 @@ package struct AddressWriter {
     }
 }
 
-/// The target of a call as an operator writes it, with places in braces in it: `{room}`, `{since}`, `{limit}`, and for what is
-/// older than a message `{before}` and `{before_id}`. `{?before}` leaves its parameter out where nothing is known.
+/// An address with places in single braces; `{?name}` leaves its parameter out where there is no value.
+package struct AddressTemplate: Sendable, Equatable {
+    package enum Piece: Equatable, Sendable {
+        case text(String)
+        case place(String, isOptional: Bool)
+    }
+
+    package private(set) var pieces: [Piece] = []
+
+    package init(_ text: String) {
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
+            let name = rest[rest.index(after: open)..<close]
+            let isOptional = name.hasPrefix("?")
+            pieces.append(.place(String(name.dropFirst(isOptional ? 1 : 0)), isOptional: isOptional))
+            rest = rest[rest.index(after: close)...]
+        }
+        if !rest.isEmpty { pieces.append(.text(String(rest))) }
+    }
+
+    /// The names of the places.
+    package var names: [String] { pieces.compactMap { if case .place(let name, _) = $0 { name } else { nil } } }
+
+    /// The places as they are written, `?` included.
+    package var places: [String] {
+        pieces.compactMap {
+            if case .place(let name, let isOptional) = $0 { (isOptional ? "?" : "") + name } else { nil }
+        }
+    }
+
+    /// - Parameter value: percent-encoded; nil: unknown.
+    package func filled(_ value: (String) -> String?) -> String {
+        var address = AddressWriter()
+        for piece in pieces {
+            switch piece {
+            case .text(let plain): address.add(plain)
+            case .place(let name, isOptional: true): address.addOptional(name, value(name))
+            case .place(let name, isOptional: false): address.add(value(name) ?? "")
+            }
+        }
+        return address.text
+    }
+}
+
+/// The target of a call as an operator writes it, with the places `{room}`, `{since}`, `{limit}`, and for messages older than
+/// a known one `{before}` and `{before_id}`.
 ///
 /// Either a path from the root of the backend's HTTP base, or a whole address; then placeholders stand behind the host
-/// only, so that no value can choose whom we talk to.
+/// only, so that no value can choose the server.
 struct CallTemplate: Sendable, Equatable {
     enum Placeholder: String, CaseIterable, Sendable {
         case room, since, limit, before
@@ -91,94 +128,67 @@ struct CallTemplate: Sendable, Equatable {
         var mayBeUnknown: Bool { self == .before || self == .beforeID }
     }
 
-    private enum Part: Equatable, Sendable {
-        case text(String)
-        case placeholder(Placeholder, isOptional: Bool)
-    }
+    private let template: AddressTemplate
 
-    private let parts: [Part]
-
-    /// What is wrong with a template.
+    /// A complaint about a template.
     struct Failure: Error, Equatable {
         let sentence: String
     }
 
     init(_ text: String) throws(Failure) {
-        let bytes = Array(text.utf8)
+        let bytes = text.utf8
         guard bytes.allSatisfy({ 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "\\") }) else {
             throw Failure(sentence: "must be percent-encoded and without a fragment")
         }
-        // Where placeholders may begin.
-        let front: Int
-        if let scheme = ["http://", "https://"].first(where: { bytes.starts(with: $0.utf8) }) {
-            let authority = bytes.dropFirst(scheme.utf8.count)
-            let end = authority.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? bytes.endIndex
-            guard end > authority.startIndex else { throw Failure(sentence: "must name a host") }
-            front = end
-        } else {
-            guard bytes.first == UInt8(ascii: "/"), bytes.dropFirst().first != UInt8(ascii: "/") else {
-                throw Failure(sentence: "must begin with \"/\", \"http://\" or \"https://\"")
+        // Bytes before the first place that a placeholder may have.
+        var front = 1
+        if let scheme = ["http://", "https://"].first(where: { text.hasPrefix($0) }) {
+            let authority = bytes.dropFirst(scheme.utf8.count).prefix {
+                $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?")
             }
-            front = 1
+            guard !authority.isEmpty else { throw Failure(sentence: "must name a host") }
+            front = scheme.utf8.count + authority.count
+        } else if !text.hasPrefix("/") || text.hasPrefix("//") {
+            throw Failure(sentence: "must begin with \"/\", \"http://\" or \"https://\"")
         }
-        var parts: [Part] = []
-        var literal: [UInt8] = []
-        var rest = bytes[...]
-        while let byte = rest.first {
-            guard byte == UInt8(ascii: "{") || byte == UInt8(ascii: "}") else {
-                literal.append(byte)
-                rest = rest.dropFirst()
-                continue
-            }
-            let close = rest.firstIndex(of: UInt8(ascii: "}")) ?? rest.startIndex
-            let inside = rest[(rest.startIndex + 1)..<max(close, rest.startIndex + 1)]
-            let isOptional = inside.first == UInt8(ascii: "?")
-            guard byte == UInt8(ascii: "{"), close > rest.startIndex,
-                let placeholder = Placeholder(
-                    rawValue: String(decoding: inside.dropFirst(isOptional ? 1 : 0), as: UTF8.self)),
-                !isOptional || placeholder.mayBeUnknown
-            else {
+        template = AddressTemplate(text)
+        var position = 0
+        for piece in template.pieces {
+            switch piece {
+            case .text(let plain) where !plain.contains(where: { $0 == "{" || $0 == "}" }): position += plain.utf8.count
+            case .place(let name, let isOptional) where Self.isKnown(name, isOptional):
+                guard position >= front else {
+                    throw Failure(sentence: "must not have placeholders in scheme, host or port")
+                }
+                position += name.utf8.count + (isOptional ? 3 : 2)
+            default:
                 let names = Placeholder.allCases.map {
                     "{\($0.rawValue)}" + ($0.mayBeUnknown ? ", {?\($0.rawValue)}" : "")
                 }
                 throw Failure(sentence: "can have only the placeholders \(names.joined(separator: ", "))")
             }
-            guard rest.startIndex >= front else {
-                throw Failure(sentence: "must not have placeholders in scheme, host or port")
-            }
-            if !literal.isEmpty { parts.append(.text(String(decoding: literal, as: UTF8.self))) }
-            literal = []
-            parts.append(.placeholder(placeholder, isOptional: isOptional))
-            rest = rest[(close + 1)...]
         }
-        if !literal.isEmpty { parts.append(.text(String(decoding: literal, as: UTF8.self))) }
-        self.parts = parts
     }
 
-    func has(_ placeholder: Placeholder) -> Bool {
-        parts.contains { if case .placeholder(placeholder, _) = $0 { true } else { false } }
+    private static func isKnown(_ name: String, _ isOptional: Bool) -> Bool {
+        Placeholder(rawValue: name).map { !isOptional || $0.mayBeUnknown } ?? false
     }
+
+    func has(_ placeholder: Placeholder) -> Bool { template.names.contains(placeholder.rawValue) }
 
     /// The target; nil when the room cannot stand in one.
     func target(room: String, since: String, limit: Int, before: String? = nil, beforeID: String? = nil) -> String? {
         guard let room = CallTarget.segment(room) else { return nil }
-        var address = AddressWriter()
-        for part in parts {
-            guard case .placeholder(let placeholder, let isOptional) = part else {
-                if case .text(let text) = part { address.add(text) }
-                continue
+        return template.filled { name in
+            switch Placeholder(rawValue: name) {
+            case .room: room
+            case .since: CallTarget.encoded(since)
+            case .limit: String(limit)
+            case .before: before.map(CallTarget.encoded)
+            case .beforeID: beforeID.map(CallTarget.encoded)
+            case nil: nil
             }
-            let value: String? =
-                switch placeholder {
-                case .room: room
-                case .since: CallTarget.encoded(since)
-                case .limit: String(limit)
-                case .before: before.map(CallTarget.encoded)
-                case .beforeID: beforeID.map(CallTarget.encoded)
-                }
-            if isOptional { address.addOptional(placeholder.rawValue, value) } else { address.add(value ?? "") }
         }
-        return address.text
     }
 }
 
@@ -221,7 +231,7 @@ package enum CallAnswer {
     /// Longest of these that is passed on, in code points.
     private static let maxUsualComplaintLength = 200
 
-    /// What a server nothing is known of complains of; nil when there are no words, or they stand elsewhere.
+    /// The complaint of an unknown server; nil when it has no text at the usual places.
     package static func usualComplaint(_ answer: BackendAnswer) -> String? {
         guard let json = try? JSONValue(parsing: answer.body) else { return nil }
         for pointer in usualComplaints {

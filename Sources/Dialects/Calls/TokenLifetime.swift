@@ -5,11 +5,11 @@ extension BackendTokens {
     /// Longest token that is looked into, in bytes; an HTTP head could hold no longer one.
     static let maxInspectedBytes = 16 * 1024
 
-    /// How long the access token holds from now on, in milliseconds: as the answer said, else as the token itself says
-    /// where it is a JWT; nil when neither does. May be zero or less when the clocks disagree.
+    /// The remaining lifetime of the access token, in milliseconds: from the answer, else from the token where it is a
+    /// JWT; nil when neither has one. May be zero or less when the clocks disagree.
     ///
-    /// The token's signature is the server's business and not looked at. Where the token says when it was made, that is
-    /// what its end is counted from, so that a clock of ours that goes wrong does no harm.
+    /// The signature is not verified. The lifetime counts from `iat` where the token has one, so that a wrong local
+    /// clock does no harm.
     ///
     /// - Parameter wallMilliseconds: now, since 1970.
     ///
@@ -27,13 +27,13 @@ extension BackendTokens {
         guard token.utf8.count <= maxInspectedBytes else { return nil }
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        // Some makers keep the padding that the standard drops.
+        // Some issuers add the padding that the standard drops.
         let digits = String(decoding: parts[1].utf8.filter { $0 != UInt8(ascii: "=") }, as: UTF8.self)
         guard let payload = Base64.decodeURLSafe(digits) else { return nil }
         return try? JSONValue(parsing: payload)
     }
 
-    /// A NumericDate in milliseconds; nil for what is none, or lies beyond the year 9999.
+    /// A NumericDate in milliseconds; nil for other values, and beyond the year 9999.
     private static func milliseconds(_ value: JSONValue?) -> Int64? {
         guard let seconds = value?.double, seconds >= 0, seconds < 253_402_300_800 else { return nil }
         return Int64(seconds * 1000)

@@ -11,15 +11,12 @@ public struct DirectusCalls: DialectCalls {
         switch call {
         case .logIn(let user, let password):
             return Self.post("/auth/login") { writer in
-                writer.key("email")
-                writer.string(user)
-                writer.key("password")
-                writer.string(password)
+                writer.member("email", user)
+                writer.member("password", password)
             }
         case .refresh(let token):
             return Self.post("/auth/refresh") { writer in
-                writer.key("refresh_token")
-                writer.string(token)
+                writer.member("refresh_token", token)
             }
         case .whoAmI: return BackendRequest(.get, "/users/me?fields=id%2Cfirst_name%2Clast_name")
         case .history(let query): return BackendRequest(.get, history(query))
@@ -34,14 +31,13 @@ public struct DirectusCalls: DialectCalls {
         var writer = JSONWriter()
         writer.beginObject()
         body(&writer)
-        writer.key("mode")
-        writer.string("json" as StaticString)
+        writer.member("mode", word: "json")
         writer.endObject()
         return BackendRequest(.post, target, body: .json(writer.finish()), isAuthorized: false)
     }
 
-    /// What was said at the very time of `since` is asked for again: others may have spoken within that millisecond, and who
-    /// asks learns from the known message that there is no gap.
+    /// Messages with the very time of `since` are included: there may be others within that millisecond, and the known
+    /// message in the answer proves that there is no gap.
     private func history(_ query: HistoryQuery) -> String {
         var parts = ["fields=" + CallTarget.encoded(dialect.items.requested.joined(separator: ","))]
         var writer = JSONWriter()
@@ -125,7 +121,7 @@ public struct DirectusCalls: DialectCalls {
 
     // MARK: - Refusals
 
-    /// The words that go with a code. The server's own can repeat what was sent, so they are not passed on.
+    /// Sentences by error code. The server's own messages can repeat request data, so they are not passed on.
     static let complaints: KeyValuePairs<String, String> = [
         "INVALID_CREDENTIALS": "the e-mail address, the password or the token is wrong",
         "INVALID_OTP": "the account wants a one-time password",

@@ -35,35 +35,27 @@ extension DirectusDialect {
             guard self.typing == .extension else { return .unsupported(.unsupported) }
             guard let name = typing.sender.name else { return .unsupported(.missingField) }
             return frame("typing") { writer in
-                writer.key("room")
-                writer.string(Self.room(typing.room, context))
-                writer.key("name")
-                writer.string(name)
-                writer.key("state")
-                writer.string(typing.state.rawValue)
+                writer.member("room", Self.room(typing.room, context))
+                writer.member("name", name)
+                writer.member("state", typing.state.rawValue)
             }
         case .auth(let credentials, let ref):
             return frame("auth") { writer in
                 switch credentials {
                 case .accessToken(let token):
-                    writer.key("access_token")
-                    writer.string(token)
+                    writer.member("access_token", token)
                 case .refreshToken(let token):
-                    writer.key("refresh_token")
-                    writer.string(token)
+                    writer.member("refresh_token", token)
                 case .password(let email, let password):
-                    writer.key("email")
-                    writer.string(email)
-                    writer.key("password")
-                    writer.string(password)
+                    writer.member("email", email)
+                    writer.member("password", password)
                 }
                 Self.write(uid: ref, to: &writer)
             }
         case .subscribe(let room, let limit):
             let room = Self.room(room, context)
             return frame("subscribe") { writer in
-                writer.key("collection")
-                writer.string(collection)
+                writer.member("collection", collection)
                 Self.write(uid: "s:" + room, to: &writer)
                 query(room, limit: limit ?? Self.defaultLimit, [], to: &writer)
             }
@@ -86,8 +78,7 @@ extension DirectusDialect {
     private func create(_ message: ChatMessage, _ context: DialectContext) -> EncodedCommand {
         guard let id = message.id else { return .unsupported(.missingField) }
         if let bytes = plainCreate(message, id, context) {
-            guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-            return .frame(EncodedFrame(bytes: bytes, isBinary: false))
+            return .text(bytes)
         }
         let file = items.name(.file).flatMap { column in
             message.attachments.firstIndex { $0.fileID != nil }.map { (column, $0) }
@@ -127,7 +118,7 @@ extension DirectusDialect {
         }
     }
 
-    /// What is the same in all frames that create a row with a text and a room.
+    /// The constant parts of all frames that create a row with a text and a room.
     struct CreatePieces: Sendable {
         /// Up to the message's id.
         let head: [UInt8]
@@ -181,27 +172,19 @@ extension DirectusDialect {
         return context.room
     }
 
-    private func frame(
-        _ type: StaticString, estimate: Int = 0, _ body: (inout JSONWriter) -> Void
-    ) -> EncodedCommand {
+    private func frame(_ type: StaticString, estimate: Int = 0, _ body: (inout JSONWriter) -> Void) -> EncodedCommand {
         var writer = JSONWriter(capacity: estimate + 256)
         writer.beginObject()
-        writer.key("type")
-        writer.string(type)
+        writer.member("type", word: type)
         body(&writer)
         writer.endObject()
-        guard writer.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: writer.finish(), isBinary: false))
+        return .text(writer.finish())
     }
 
-    /// What every frame of type `items` begins with.
-    private func request(
-        _ action: StaticString, _ mark: String, _ ref: String, to writer: inout JSONWriter
-    ) {
-        writer.key("action")
-        writer.string(action)
-        writer.key("collection")
-        writer.string(collection)
+    /// The beginning of every frame of type `items`.
+    private func request(_ action: StaticString, _ mark: String, _ ref: String, to writer: inout JSONWriter) {
+        writer.member("action", word: action)
+        writer.member("collection", collection)
         writer.key("uid")
         writer.beginString()
         writer.appendToString(mark)
@@ -211,11 +194,10 @@ extension DirectusDialect {
 
     private static func write(uid: String?, to writer: inout JSONWriter) {
         guard let uid else { return }
-        writer.key("uid")
-        writer.string(uid)
+        writer.member("uid", uid)
     }
 
-    /// A key of a row, or a room: what looks like a number is one to the database.
+    /// A row's key, or a room: the database takes digits for a number.
     private static func write(key: String, to writer: inout JSONWriter) {
         if let number = wholeNumber(key) { writer.integer(number) } else { writer.string(key) }
     }
@@ -249,16 +231,15 @@ extension DirectusDialect {
         writer.beginArray()
         for key in sortKeys { writer.string(key) }
         writer.endArray()
-        writer.key("limit")
-        writer.integer(Int64(limit))
+        writer.member("limit", number: Int64(limit))
         writer.endObject()
     }
 
-    /// Newest first, so that a limit keeps the newest.
+    /// Newest first, so that a limit selects the newest.
     var sortKeys: [String] { [items.name(.date), items.name(.id)].compactMap { $0.map { "-" + $0 } } }
 
-    /// Which rows: those of the room that pass the configured filter and lie within the times. Writes nothing, not even
-    /// what `after` writes, when that is all rows.
+    /// Selects the room's rows that pass the configured filter and lie within the times. Writes nothing, not even
+    /// `after`, when that is all rows.
     func writeFilter(
         _ room: String, _ times: [(name: String, time: ChatTimestamp?)],
         after: (inout JSONWriter) -> Void = { _ in }, to writer: inout JSONWriter
@@ -276,7 +257,7 @@ extension DirectusDialect {
         if let filter { writer.value(filter) }
         for (name, time) in times {
             guard let date, let time else { continue }
-            Self.condition(date, name, to: &writer) { $0.string(DirectusTime.text(time)) }
+            Self.condition(date, name, to: &writer) { $0.string(ISOTime.text(time, fraction: true)) }
         }
         writer.endArray()
         writer.endObject()
@@ -292,29 +273,5 @@ extension DirectusDialect {
         value(&writer)
         writer.endObject()
         writer.endObject()
-    }
-}
-
-/// Times as Directus writes them: ISO 8601 with milliseconds and `Z`.
-enum DirectusTime {
-    static func text(_ time: ChatTimestamp) -> String {
-        let milliseconds = min(max(time.milliseconds, 0), FrameTime.latestMilliseconds)
-        let (date, clock) = (milliseconds / 86_400_000, milliseconds % 86_400_000)
-        // Years begin in March here, so that the leap day is a year's last; eras are 400 years, of which all are alike.
-        let shifted = date + 719_468
-        let (era, dayOfEra) = (shifted / 146_097, shifted % 146_097)
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        let year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
-        func digits(_ value: Int64, _ width: Int) -> String {
-            let text = String(value)
-            return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
-        }
-        return digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) + "T" + digits(clock / 3_600_000, 2)
-            + ":" + digits(clock / 60_000 % 60, 2) + ":" + digits(clock / 1000 % 60, 2) + "."
-            + digits(clock % 1000, 3) + "Z"
     }
 }

@@ -3,7 +3,8 @@ import JSONText
 
 // The realtime endpoint of Directus, a database with an API: messages are rows of a collection.
 //
-// Frames are told apart by `type`. Ours carry a `uid`, which the answer repeats; its first letter says what was asked:
+// Frames are distinguished by `type`. Requests carry a `uid`, which the answer repeats; its first letter is the kind of
+// request:
 //
 //     s:ROOM   subscription to a room: history first, then every change
 //     h:REF    older messages
@@ -17,14 +18,12 @@ import JSONText
 ///
 /// Source: observed, directus fixtures/in.jsonl, out.jsonl.
 public struct DirectusDialect: Dialect {
-    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
-    static let maxFrameBytes = 1024 * 1024
     /// How many messages are asked for where the command does not say, as many as a page of the vendor's guide.
     static let defaultLimit = 50
     /// How long a start of typing holds without another, in milliseconds. The wire does not say; the same as elsewhere.
     static let typingMilliseconds: Int64 = 3000
 
-    /// What `typing` can be.
+    /// Values of `typing`.
     enum TypingFrames: String, CaseIterable {
         case off
         /// A server extension passes on frames of type `typing`.
@@ -34,7 +33,7 @@ public struct DirectusDialect: Dialect {
     public let traits: DialectTraits
     let collection: String
     let items: DirectusItems
-    /// What rows must be besides of the room.
+    /// A filter on rows besides the room.
     let filter: JSONValue?
     let sendsSenderName: Bool
     let sendsClientID: Bool
@@ -66,12 +65,16 @@ public struct DirectusDialect: Dialect {
         createPieces = CreatePieces(collection: collection, items: items)
         var traits = DialectTraits(
             name: "directus", identity: .single, messageIDOrigin: .server, echoesOwnMessages: true,
-            confirmation: .receipt, typingOut: typing == .off ? .none : .startStop, authenticatesSenders: true,
-            opening: [.authenticates, .subscribes], waitsForReady: true, history: .pushed,
-            older: .socket,
-            maxFrameBytes: Self.maxFrameBytes, liveness: .jsonPing, deletesOfOtherRooms: true,
-            sendsSenderName: sendsSenderName,
+            confirmation: .receipt, typingOut: typing == .off ? .none : .startStop,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.authenticatesSenders = true
+        traits.opening = [.authenticates, .subscribes]
+        traits.waitsForReady = true
+        traits.history = .pushed
+        traits.older = .socket
+        traits.liveness = .jsonPing
+        traits.deletesOfOtherRooms = true
+        traits.sendsSenderName = sendsSenderName
         traits.namesSenders = false
         traits.answersDeletes = true
         traits.returnsClientIDs = sendsClientID
@@ -96,7 +99,6 @@ public struct DirectusDialect: Dialect {
         var user: JSONField?
         var state: JSONField?
 
-        /// The last of members with the same name counts.
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
             switch key {
@@ -123,18 +125,16 @@ public struct DirectusDialect: Dialect {
             return type.equals("subscription") && event.equals("create")
         }
 
-        /// What there is, null being nothing.
+        /// The data unless null.
         var presentData: JSONField? { data.flatMap { $0.isNull ? nil : $0 } }
     }
 
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
         decode(frame, context, readsRowsAtOnce: true)
     }
 
-    /// - Parameter readsRowsAtOnce: rows of new messages are read where they stand, when the frame has said before that
-    ///   these follow, as servers do. The result is the same without, for a second walk over them.
+    /// - Parameter readsRowsAtOnce: rows of new messages are read in one walk when the frame has announced them before,
+    ///   as servers do. Without, a second walk gives the same result.
     private func decode(
         _ frame: UnsafeRawBufferPointer, _ context: DialectContext, readsRowsAtOnce: Bool
     ) -> DecodedFrame {
@@ -146,7 +146,7 @@ public struct DirectusDialect: Dialect {
                     if key.equals("data"), readsRowsAtOnce, fields.announcesRows, try reader.enterArray() {
                         let live = try rows(&reader, context)
                         while let key = try reader.nextKey() {
-                            // Another member may take back what was announced.
+                            // A later member may change the announced type.
                             guard key.equals("uid") else { return decode(frame, context, readsRowsAtOnce: false) }
                             _ = try reader.readValue()
                         }
@@ -254,7 +254,7 @@ public struct DirectusDialect: Dialect {
         }
     }
 
-    /// An update brings the whole row again, and does not say what of it is new.
+    /// An update repeats the whole row without marking the changes.
     private func edit(_ item: JSONField, _ context: DialectContext) -> ChatEvent? {
         guard let (message, updated) = items.message(item, context), let id = message.id else { return nil }
         return .edit(
@@ -263,7 +263,7 @@ public struct DirectusDialect: Dialect {
                 attachments: message.attachments, isSelf: message.isSelf))
     }
 
-    /// An answer to one of our requests; the others need no event.
+    /// An answer to a request; other answers need no event.
     private func answer(_ fields: Fields, _ context: DialectContext) -> [ChatEvent] {
         guard let uid = fields.ref else { return [] }
         if uid.utf8.starts(with: "m:".utf8) {
@@ -282,13 +282,13 @@ public struct DirectusDialect: Dialect {
         return []
     }
 
-    /// What stands in a `uid` after its letter and the colon; nil when nothing does.
+    /// The rest of a `uid` behind its letter and colon; nil when it is empty.
     private static func reference(_ uid: String) -> String? {
         let rest = uid.utf8.dropFirst(2)
         return rest.isEmpty ? nil : String(rest)
     }
 
-    /// Somebody types; the extension names the account, too.
+    /// A typing frame of the extension, which names the account, too.
     private func typed(_ type: JSONField, _ fields: Fields, _ context: DialectContext) -> DecodedFrame {
         let sender = ChatPerson(id: FrameText.id(fields.user), name: FrameText.nonEmpty(fields.name))
         guard let state = fields.state?.string.flatMap(ChatTyping.State.init(rawValue:)),

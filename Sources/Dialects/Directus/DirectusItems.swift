@@ -1,11 +1,11 @@
 import ChatModel
 import JSONText
 
-/// The collection that messages stand in: what its columns are called, and how a row is read.
+/// The collection of messages: its column names, and the reading of rows.
 ///
-/// A class, so that whoever passes a dialect on copies one reference.
+/// A class, so that copies of a dialect share one reference.
 final class DirectusItems: Sendable {
-    /// What a message is made of.
+    /// The fields of a message.
     enum Column: Int, CaseIterable {
         case id, text, room, user, date, updated, senderName, clientID, file, replyTo
 
@@ -48,7 +48,7 @@ final class DirectusItems: Sendable {
     private let names: [String]
     /// The same for comparing.
     private let marks: InlineArray<10, NameMark>
-    /// Bits of the columns, by raw value, whose names are so many bytes long. Longer names than marks hold are not here.
+    /// Bits of the columns, by raw value, for each length of a name in bytes. Names longer than marks are absent.
     private let columnsByLength: InlineArray<17, UInt16>
     /// The HTTP base, without a slash at its end.
     private let base: String
@@ -84,13 +84,13 @@ final class DirectusItems: Sendable {
         self.columnsByLength = columnsByLength
     }
 
-    /// What the column is called; nil when the collection does not have it.
+    /// The column's name; nil when the collection lacks it.
     func name(_ column: Column) -> String? {
         let name = names[column.rawValue]
         return name.isEmpty ? nil : name
     }
 
-    /// What the server is asked for: the row, and of the user and the file what is behind their ids.
+    /// The requested fields: the row, and for user and file the fields behind their ids.
     var requested: [String] {
         var fields = ["*"]
         if let user = name(.user) { fields += ["id", "first_name", "last_name"].map { "\(user).\($0)" } }
@@ -100,16 +100,16 @@ final class DirectusItems: Sendable {
 
     // MARK: - Reading
 
-    /// What is known of a row: the last of members with the same name counts.
+    /// The fields of a row: the last of members with the same name counts.
     struct Row {
-        /// By raw value of the column. A user who is an object may stand in ``account`` instead.
+        /// By raw value of the column. An expanded user may stand in ``account`` instead.
         fileprivate var columns = InlineArray<10, JSONField?>(repeating: nil)
         fileprivate var account: Account?
 
         fileprivate subscript(column: Column) -> JSONField? { columns[column.rawValue] }
     }
 
-    /// What is known of a user who is an object.
+    /// The fields of an expanded user.
     fileprivate struct Account {
         private var id: JSONField?
         private var first: JSONField?
@@ -137,7 +137,7 @@ final class DirectusItems: Sendable {
         }
     }
 
-    /// The column that a member's name is; nil when it is none of ours.
+    /// The column of a member's name; nil when there is none.
     @inline(__always)
     private func column(_ key: JSONField) -> Int? {
         // With escapes a name is longer than it says.
@@ -192,7 +192,7 @@ final class DirectusItems: Sendable {
         item.kind == .object ? FrameText.id(row(item)[.id]) : nil
     }
 
-    /// A row as a message, and when it was changed last. Nil for what is no row, has no key or nothing to show.
+    /// A row as a message, and its time of change. Nil for other values, and for rows without a key or without content.
     func message(_ item: JSONField, _ context: DialectContext) -> (message: ChatMessage, updated: ChatTimestamp?)? {
         guard item.kind == .object else { return nil }
         let row = row(item)
@@ -207,7 +207,7 @@ final class DirectusItems: Sendable {
         let room = FrameText.name(row[.room])
         var file = row[.file].flatMap(attachment)
         guard text != nil || file != nil else { return nil }
-        // Everybody who can write a row can name any file in it.
+        // Any author of a row can name any file in it.
         let isOfRoom = name(.room) == nil || room == context.room
         if guardsFiles, row[.file]?.kind != .object || !isOfRoom { file?.url = nil }
         var sender = row.account?.person ?? row[.user].map(Self.person) ?? ChatPerson()
@@ -226,7 +226,7 @@ final class DirectusItems: Sendable {
         return data.elements.compactMap { message($0, context)?.message }
     }
 
-    /// The same, oldest first; what has one time in the order of its keys, if these are numbers.
+    /// The same, oldest first; equal times in the order of their keys, if these are numbers.
     func history(_ data: JSONField, _ context: DialectContext) -> [ChatMessage] {
         messages(data, context).enumerated()
             .map { (place: $0, key: $1.id.flatMap { Int64($0.rawValue) } ?? 0, message: $1) }
@@ -270,8 +270,7 @@ final class DirectusItems: Sendable {
         return attachment
     }
 
-    /// Where a file is had. The server gives it to whoever may read it, so mostly not without a token. Nil for an id that
-    /// would lead to another path.
+    /// The address of a file. The server usually wants a token for it. Nil for an id that would lead to another path.
     private func address(of file: ChatID) -> String? {
         CallTarget.segment(file.rawValue).map { "\(base)/assets/\($0)" }
     }

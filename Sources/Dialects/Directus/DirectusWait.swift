@@ -6,7 +6,7 @@
 enum DirectusWait {
     /// Where the words do not say; the length of a limiter's period as Directus is delivered.
     static let unsaid: Int64 = 1000
-    /// More digits are no wait that anybody meant.
+    /// More digits cannot be a plausible wait.
     private static let maxDigits = 9
 
     static func milliseconds(in text: String) -> Int64 {

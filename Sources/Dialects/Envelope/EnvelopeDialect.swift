@@ -2,7 +2,7 @@ import ChatModel
 import JSONText
 
 // The wire of a tutorial's SwiftUI chat: one JSON object per frame with six keys, sent through a relay that forwards
-// everything to everybody, the sender included, and neither keeps nor checks anything.
+// every frame to all clients, the sender included, without storing or checking it.
 //
 //     event         "message", "typing" or "readReceipt"
 //     message_id    the sender's UUID for it; in a receipt the id of the message that was read
@@ -18,7 +18,7 @@ import JSONText
 ///
 /// Source: observed, envelope fixtures/in.jsonl, out.jsonl.
 public struct EnvelopeDialect: Dialect {
-    /// How long the app shows somebody as typing after one frame, in milliseconds. There is no stop frame.
+    /// How long the app shows typing after one frame, in milliseconds. There is no stop frame.
     public static let typingMilliseconds: Int64 = 3000
 
     public init() {}
@@ -26,21 +26,18 @@ public struct EnvelopeDialect: Dialect {
     public let traits: DialectTraits = {
         var traits = DialectTraits(
             name: "envelope", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: true,
-            confirmation: .echoByID, typingOut: .startOnly, readReport: .eachMessage,
-            maxFrameBytes: Self.maxFrameBytes,
+            confirmation: .echoByID, typingOut: .startOnly,
             backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.readReport = .eachMessage
         // There are relays of this wire that leave the sender out.
         traits.confirmationIsGuess = true
         return traits
     }()
 
-    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
-    static let maxFrameBytes = 1024 * 1024
-
     // MARK: - Reading
 
     /// The six members, the preferred spelling over the other.
-    private struct Fields {
+    private struct Fields: FrameMembers {
         var event: JSONField?
         var body: JSONField?
         var messageID: JSONField?
@@ -51,10 +48,7 @@ public struct EnvelopeDialect: Dialect {
         var camelSenderID: JSONField?
         var camelSenderName: JSONField?
         var camelSentAt: JSONField?
-        /// Why there is nothing to translate.
-        var flaw: DropReason?
 
-        /// The last of members with the same name counts.
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
             switch key {
@@ -78,23 +72,6 @@ public struct EnvelopeDialect: Dialect {
             }
         }
 
-        /// Collects the members of a whole frame.
-        @inline(__always)
-        mutating func read(_ frame: UnsafeRawBufferPointer) {
-            do throws(JSONError) {
-                var reader = try JSONReader(frame)
-                if try reader.enterObject() {
-                    while let (key, value) = try reader.nextMember() { set(key, value) }
-                } else {
-                    _ = try reader.readValue()
-                    flaw = .notObject
-                }
-                try reader.finish()
-            } catch {
-                flaw = .malformed
-            }
-        }
-
         static func prefer(_ snake: JSONField?, _ camel: JSONField?) -> JSONField? {
             if let snake, !snake.isNull { return snake }
             return camel
@@ -102,17 +79,14 @@ public struct EnvelopeDialect: Dialect {
     }
 
     @inline(__always)  // each call between here and the caller would copy the event
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
         var fields = Fields()
-        fields.read(frame)
+        if let flaw = fields.read(frame) { return .dropped(flaw, typeKey: nil) }
         return Self.translate(&fields, context)
     }
 
     /// - Parameter fields: not changed; passed in any other way, they would be copied.
     private static func translate(_ fields: inout Fields, _ context: DialectContext) -> DecodedFrame {
-        if let flaw = fields.flaw { return .dropped(flaw, typeKey: nil) }
         guard let event = fields.event, !event.isNull else { return .dropped(.missingField, typeKey: nil) }
         let id = FrameText.id(Fields.prefer(fields.messageID, fields.camelMessageID))
         let sender = ChatPerson(
@@ -135,7 +109,7 @@ public struct EnvelopeDialect: Dialect {
                             isSelf: isSelf)))
             }
             return .event(
-                .message(.everyday(id: id, sender: sender, text: text, at: FrameTime().read(sentAt), isSelf: isSelf)))
+                .message(.plain(id: id, sender: sender, text: text, at: FrameTime().read(sentAt), isSelf: isSelf)))
         case "typing":
             return .event(
                 .typing(
@@ -186,7 +160,7 @@ public struct EnvelopeDialect: Dialect {
         return frame("message", message.id, message.sender.id, message.sender.name, text, message.at)
     }
 
-    /// What does not change is written as a whole: five names between six values.
+    /// The constant parts are written as a whole: five names between six values.
     @inline(never)  // inlined, it would take copies of the ids
     private static func frame(
         _ event: StaticString, _ id: ChatID?, _ senderID: ChatID?, _ senderName: String?, _ body: String,
@@ -195,8 +169,7 @@ public struct EnvelopeDialect: Dialect {
         guard let id, let senderID, let at else { return .unsupported(.missingField) }
         let bytes = JSONWriter.document { writer in
             writer.beginObject()
-            writer.key("event")
-            writer.string(event)
+            writer.member("event", word: event)
             writer.verbatim(#","message_id":""#)
             writer.appendToString(id)
             writer.verbatim(#"","sender_id":""#)
@@ -209,7 +182,6 @@ public struct EnvelopeDialect: Dialect {
             writer.seconds(milliseconds: at.milliseconds)
             writer.endObject()
         }
-        guard bytes.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: bytes, isBinary: false))
+        return .text(bytes)
     }
 }

@@ -3,7 +3,7 @@ import JSONText
 
 /// Attachments as all dialects see them.
 package enum FrameAttachment {
-    /// What a MIME type is shown as; `hint` is the wire's own word, if it has one.
+    /// The attachment kind for a MIME type; `hint` is the wire's own word, if it has one.
     package static func kind(mime: String?, hint: ChatAttachment.Kind? = nil) -> ChatAttachment.Kind {
         switch hint {
         case .image, .video, .audio: return hint ?? .file

@@ -1,14 +1,11 @@
-import ChatModel
 import JSONText
+import WireBytes
 
-// What the dialects with files read of them, and how addresses of files become whole.
+// Numbers that describe files, and absolute addresses of files.
 
-/// Numbers that describe a file.
-enum FrameMedia {
-    /// Most digits of a number in quotes: these fit into 63 bits, more may not.
-    static let maxQuotedDigits = 18
-
-    /// A whole number; a fraction is cut off. Nil for everything else, and for what does not fit.
+/// Numbers out of JSON: file sizes, widths and the like.
+enum FrameNumber {
+    /// A whole number; a fraction is cut off. Nil for other values, and for numbers beyond `Int64`.
     static func whole(_ field: JSONField?) -> Int64? {
         guard let field else { return nil }
         if let value = field.int64 { return value }
@@ -16,23 +13,12 @@ enum FrameMedia {
         return Int64(value)
     }
 
-    /// Bytes of a file: a number above zero, also in quotes.
-    static func size(_ field: JSONField?) -> Int64? {
-        guard let field else { return nil }
-        let value: Int64?
-        if field.kind == .string {
-            value = field.withRawBytes { bytes in
-                guard 1...maxQuotedDigits ~= bytes.count else { return nil }
-                var sum: Int64 = 0
-                for byte in bytes {
-                    guard byte &- UInt8(ascii: "0") < 10 else { return nil }
-                    sum = sum * 10 + Int64(byte &- UInt8(ascii: "0"))
-                }
-                return sum
-            }
-        } else {
-            value = whole(field)
-        }
+    /// A whole number above 0: written as one, as a decimal with its fraction cut off, or as digits in quotes. Nil for
+    /// other values and beyond the range.
+    static func count(_ field: JSONField?) -> Int64? {
+        let value =
+            field?.kind == .string
+            ? field?.withUTF8 { ASCII.decimal($0) }.flatMap { $0.map { Int64($0) } } : whole(field)
         return value.flatMap { $0 > 0 ? $0 : nil }
     }
 }

@@ -1,12 +1,12 @@
 import ChatModel
 import JSONText
 
-// What all dialects read the same way. Backends disagree about how an id or a time is spelled, and a relay that was
-// strict here would lose messages over it.
+// Ids, names and times as all dialects read them. Backends differ in their spelling, and a strict relay would lose
+// messages over it.
 
 /// Ids and names out of JSON.
 package enum FrameText {
-    /// Longest type value that is kept for the log, in code points. No dialect has one half as long.
+    /// Longest type value in the log, in code points. No dialect has one half as long.
     static let maxTypeKeyLength = 64
 
     /// An id: a string that is not empty, or a number in decimal digits, all of them. Nil for everything else.
@@ -76,22 +76,10 @@ package enum FrameText {
         return field.string
     }
 
-    /// Whether two texts are the same bytes; Swift compares strings by canonical equivalence.
-    package static func areSameBytes(_ a: String, _ b: String) -> Bool {
-        guard a.utf8.count == b.utf8.count else { return false }
-        let areSame = a.utf8.withContiguousStorageIfAvailable { a in
-            b.utf8.withContiguousStorageIfAvailable { b in
-                for index in 0..<a.count where a[index] != b[index] { return false }
-                return true
-            }
-        }
-        return (areSame ?? nil) ?? a.utf8.elementsEqual(b.utf8)
-    }
-
     /// The type value of a frame, for the log.
     package static func typeKey(_ field: JSONField) -> String {
         field.withRawBytes { bytes in
-            // At most four bytes to a code point; what is cut in half at the end falls to the limit below.
+            // At most four bytes to a code point; a half one at the end falls to the limit below.
             let front = String(decoding: bytes.prefix(maxTypeKeyLength * 4), as: UTF8.self)
             return String(String.UnicodeScalarView(front.unicodeScalars.prefix(maxTypeKeyLength)))
         }
@@ -112,7 +100,7 @@ extension JSONWriter {
 
 /// Times out of JSON: numbers of any usual unit and ISO 8601.
 ///
-/// A bad time never costs a message: whatever cannot be read is nil, which means "use the time of receipt".
+/// A bad time never costs a message: an unreadable one is nil, which stands for the time of receipt.
 package struct FrameTime {
     /// Since when small numbers count.
     package enum Epoch: Sendable {
@@ -131,7 +119,7 @@ package struct FrameTime {
     static let maxTextBytes = 64
 
     var epoch = Epoch.unix
-    /// What a time without zone is ahead of UTC, in seconds.
+    /// The offset from UTC of times without zone, in seconds.
     var naiveOffsetSeconds: Int64 = 0
 
     package init(epoch: Epoch = .unix, naiveOffsetSeconds: Int64 = 0) {
@@ -161,7 +149,7 @@ package struct FrameTime {
         return value.double.flatMap(number)
     }
 
-    /// Tells the unit by the size of the number.
+    /// Detects the unit by the size of the number.
     @inline(__always)
     func number(_ value: Double) -> ChatTimestamp? {
         let milliseconds: Double
@@ -174,7 +162,7 @@ package struct FrameTime {
         } else {
             milliseconds = value * 1000
         }
-        // Cutting off is rounding down here: what is below 1 is refused.
+        // Cutting off is rounding down here: numbers below 1 are refused.
         let raised = milliseconds + 0.5
         guard raised >= 1, raised < Double(Self.latestMilliseconds + 1) else { return nil }
         return ChatTimestamp(milliseconds: Int64(raised))
@@ -192,7 +180,7 @@ package struct FrameTime {
         if let time = scan.timestamp(naiveOffsetSeconds: naiveOffsetSeconds) {
             return (1...Self.latestMilliseconds).contains(time) ? ChatTimestamp(milliseconds: time) : nil
         }
-        // Only what a JSON number is made of: `Double` itself would also take `inf`, `nan` and hexadecimal.
+        // Only characters of JSON numbers: `Double` itself would also take `inf`, `nan` and hexadecimal.
         guard
             scan.trimmed.allSatisfy({ byte in
                 switch byte {
@@ -211,7 +199,7 @@ package struct FrameTime {
 /// or an offset with or without a colon.
 private struct ISOScanner {
     let trimmed: UnsafeBufferPointer<UInt8>
-    /// What is not taken yet, between two places.
+    /// The unread bytes lie between two pointers.
     private var at: UnsafePointer<UInt8>?
     private let end: UnsafePointer<UInt8>?
 
@@ -253,9 +241,7 @@ private struct ISOScanner {
         return value
     }
 
-    private typealias WholeSeconds = (
-        year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64
-    )
+    private typealias WholeSeconds = (year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64)
 
     /// Takes `YYYY-MM-DDTHH:MM:SS`, as nearly every time begins, by words; nil, and nothing is taken, when something else
     /// comes.
@@ -263,8 +249,8 @@ private struct ISOScanner {
     private mutating func wholeSeconds() -> WholeSeconds? {
         guard let next = at, count >= 19 else { return nil }
         let raw = UnsafeRawPointer(next)
-        // Each byte without what it must be: a digit becomes its value, a separator 0.
-        // Backwards: `0000-00-` and `00T00:00`.
+        // Each byte minus its expected value: a digit becomes its number, a separator 0. Backwards: `0000-00-` and
+        // `00T00:00`.
         let (dateForm, clockForm): (UInt64, UInt64) = (0x2D30_302D_3030_3030, 0x3030_3A30_3054_3030)
         let front = UInt64(littleEndian: raw.loadUnaligned(as: UInt64.self)) ^ dateForm
         let back = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) ^ clockForm
@@ -361,10 +347,11 @@ private struct ISOScanner {
 }
 
 extension DialectContext {
-    /// Whether `name` is one of ours, where nobody has an id. Mostly there is one, and comparing costs less than a hash.
+    /// Whether `name` is one of the relay's, on wires without ids. Mostly there is one, and comparing costs less than a
+    /// hash.
     func isSelfName(_ name: String?) -> Bool {
         guard let name else { return false }
         if selfNames.count == 1, let only = selfNames.first { return TextBytes.areSame(name, only) }
-        return isOneOfOurs(name)
+        return isOwnName(name)
     }
 }

@@ -1,9 +1,6 @@
 import ChatModel
 import JSONText
 
-// Members whose names are known when this is compiled. A literal given to `JSONWriter.key` itself counts as a `String`,
-// which is escaped anew with every frame.
-
 extension JSONWriter {
     /// A member with a text.
     mutating func member(_ name: StaticString, _ text: String) {
@@ -11,14 +8,26 @@ extension JSONWriter {
         string(text)
     }
 
+    mutating func member(_ name: StaticString, id: ChatID) {
+        key(name)
+        self.id(id)
+    }
+
+    mutating func member(_ name: StaticString, number: Int64) {
+        key(name)
+        integer(number)
+    }
+
+    mutating func member(_ name: StaticString, flag: Bool) {
+        key(name)
+        bool(flag)
+    }
+
     /// A member with one of the wire's own words, which must need no escapes.
     mutating func member(_ name: StaticString, word: StaticString) {
         key(name)
         string(word)
     }
-
-    /// The name of the member that comes next.
-    mutating func name(_ name: StaticString) { key(name) }
 }
 
 /// A frame of which nothing needs escaping, as nearly always: written piece by piece.

@@ -1,17 +1,17 @@
 public import ChatModel
 
-// What a backend offers beside the socket: calls over HTTP. A dialect turns a call into a request and an answer into a
-// value; who sends it, how often and with which token is the caller's business.
+// Calls over HTTP beside the socket. A dialect turns a call into a request and an answer into a value; sending, pacing
+// and tokens are the caller's business.
 
 /// The calls beside the socket that a dialect knows.
 public protocol DialectCalls: Sendable {
     /// The request for `call`; nil where the backend has none such.
     func request(for call: BackendCall, context: DialectContext) -> BackendRequest?
 
-    /// What an answer with a status of 2xx says.
+    /// The meaning of an answer with a status of 2xx.
     func reply(to call: BackendCall, answer: BackendAnswer, context: DialectContext) -> BackendReply
 
-    /// What an answer with any other status says of the reason; nil when it says nothing. Never an echo of what was sent.
+    /// The reason in an answer with any other status; nil when it has none. Never an echo of the request.
     func complaint(_ answer: BackendAnswer) -> String?
 
     /// Whether `BackendCall.history` can say before when.
@@ -31,7 +31,7 @@ public enum BackendCall: Equatable, Sendable {
     case logIn(user: String, password: String)
     /// New tokens for the refresh token.
     case refresh(token: String)
-    /// Who the account is.
+    /// The account's own id and name.
     case whoAmI
     /// The rooms that the account can enter.
     case rooms
@@ -48,9 +48,9 @@ public struct HistoryQuery: Equatable, Sendable {
     public var room: String
     /// The newest message that is known already.
     public var after: ChatID?
-    /// When that was said.
+    /// The time of that message.
     public var since: ChatTimestamp?
-    /// Only what was said before this; only for calls that ``DialectCalls/takesBefore``.
+    /// Only messages before this time; only for calls that ``DialectCalls/takesBefore``.
     public var before: ChatTimestamp?
     /// The oldest message that is known already, where the call is to go on from there.
     public var beforeID: ChatID?
@@ -130,7 +130,7 @@ public struct BackendAnswer: Equatable, Sendable {
     }
 }
 
-/// What an answer says.
+/// The meaning of an answer.
 public enum BackendReply: Equatable, Sendable {
     case tokens(BackendTokens)
     case person(ChatPerson)
@@ -139,11 +139,11 @@ public enum BackendReply: Equatable, Sendable {
     case messages([ChatMessage], isComplete: Bool)
     case attachment(ChatAttachment)
     case done
-    /// Not what this call answers with.
+    /// An answer of another form.
     case unusable(DropReason)
 }
 
-/// What stands between an account and its backend. A secret: never in a log, an error or a line.
+/// Tokens of an account. A secret: never in a log, an error or a line.
 public struct BackendTokens: Equatable, Sendable {
     public var access: String
     /// Nil: log in again when the access token ends.
@@ -158,10 +158,8 @@ public struct BackendTokens: Equatable, Sendable {
     }
 }
 
-extension BackendTokens: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension BackendTokens: Redacted {
     public var description: String { "***" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
 /// A room of the backend, for LIST.
@@ -179,4 +177,43 @@ public struct BackendRoom: Equatable, Sendable {
         self.topic = topic
         self.unread = unread
     }
+}
+
+// MARK: - Redaction
+
+// Calls carry passwords and tokens, in bodies of any form.
+
+extension BackendCall: Redacted {
+    public var description: String {
+        switch self {
+        case .logIn: "log in"
+        case .refresh: "refresh"
+        case .whoAmI: "who am I"
+        case .rooms: "rooms"
+        case .history: "history"
+        case .markRead: "mark read"
+        case .upload(let file): "upload of \(file.bytes.count) bytes"
+        }
+    }
+}
+
+extension BackendRequest: Redacted {
+    /// Method and path; neither query nor body.
+    public var description: String {
+        method.rawValue + " " + String(decoding: target.utf8.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+    }
+}
+
+extension BackendRequest.Body: Redacted {
+    public var description: String {
+        switch self {
+        case .none: "nothing"
+        case .json(let bytes): "JSON of \(bytes.count) bytes"
+        case .multipart(_, _, let file): "a file of \(file.bytes.count) bytes"
+        }
+    }
+}
+
+extension BackendAnswer: Redacted {
+    public var description: String { "\(status) with \(body.count) bytes" }
 }

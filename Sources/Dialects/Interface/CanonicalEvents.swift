@@ -1,248 +1,138 @@
 public import ChatModel
 public import JSONText
 
-// The canonical JSON form of events and commands: what the fixtures are written in and `chatbridge check --frame` prints.
+// The canonical JSON form of events and commands: the fixtures' form, and that of `chatbridge check --frame`.
 
-/// Builds an object without the members that say nothing: absent, `null`, `[]` and `{}` are the same in an event.
-package struct CanonicalObject {
-    private(set) var members: [JSONValue.Member] = []
+/// A part of an event in the canonical form; nil where it is empty.
+package protocol CanonicalPart {
+    var canonicalPart: JSONValue? { get }
+}
 
-    package init(kind: String? = nil) { if let kind { text("kind", kind) } }
+extension JSONValue: CanonicalPart {
+    package var canonicalPart: JSONValue? { self }
 
-    package mutating func value(_ key: String, _ value: JSONValue?) {
-        switch value {
-        case nil, .null, .array([]), .object([]): break
-        case .some(let value): members.append(.init(key, value))
-        }
+    /// An object without empty members: absent, `null`, `[]` and `{}` are the same in an event.
+    package static func canonical(_ members: KeyValuePairs<String, any CanonicalPart>) -> JSONValue {
+        .object(
+            members.compactMap { key, part -> Member? in
+                switch part.canonicalPart {
+                case nil, .null, .array([]), .object([]): nil
+                case .some(let value): Member(key, value)
+                }
+            })
     }
-    package mutating func text(_ key: String, _ text: String?) { value(key, text.map { .string($0) }) }
-    package mutating func id(_ key: String, _ id: ChatID?) { text(key, id?.rawValue) }
-    package mutating func ids(_ key: String, _ ids: [ChatID]) { value(key, .array(ids.map { .string($0.rawValue) })) }
-    package mutating func integer(_ key: String, _ number: Int64?) { value(key, number.map { .integer($0) }) }
-    package mutating func time(_ key: String, _ time: ChatTimestamp?) { integer(key, time?.milliseconds) }
-    package mutating func truth(_ key: String, _ flag: Bool) { if flag { value(key, .bool(true)) } }
-    package mutating func person(_ key: String, _ person: ChatPerson) {
-        var object = CanonicalObject()
-        object.id("id", person.id)
-        object.text("name", person.name)
-        value(key, object.json)
-    }
+}
 
-    package var json: JSONValue { .object(members) }
+extension Optional: CanonicalPart where Wrapped: CanonicalPart {
+    package var canonicalPart: JSONValue? { flatMap(\.canonicalPart) }
+}
+
+extension Array: CanonicalPart where Element: CanonicalPart {
+    package var canonicalPart: JSONValue? { .array(compactMap(\.canonicalPart)) }
+}
+
+extension String: CanonicalPart { package var canonicalPart: JSONValue? { .string(self) } }
+extension Int64: CanonicalPart { package var canonicalPart: JSONValue? { .integer(self) } }
+extension Double: CanonicalPart { package var canonicalPart: JSONValue? { .number(self) } }
+/// Only `true` is written.
+extension Bool: CanonicalPart { package var canonicalPart: JSONValue? { self ? .bool(true) : nil } }
+extension ChatID: CanonicalPart { package var canonicalPart: JSONValue? { .string(rawValue) } }
+extension ChatTimestamp: CanonicalPart { package var canonicalPart: JSONValue? { .integer(milliseconds) } }
+extension ChatPerson: CanonicalPart {
+    package var canonicalPart: JSONValue? { .canonical(["id": id, "name": name]) }
+}
+extension ChatAttachment: CanonicalPart { package var canonicalPart: JSONValue? { canonicalJSON } }
+extension ChatMessage: CanonicalPart { package var canonicalPart: JSONValue? { canonicalJSON } }
+extension ChatReaction.Count: CanonicalPart {
+    package var canonicalPart: JSONValue? { .canonical(["emoji": emoji, "count": count, "users": users]) }
 }
 
 extension ChatAttachment {
-    /// The attachment in the canonical form; the file itself is only said to be there.
+    /// The attachment in the canonical form; of the file itself only its presence.
     public var canonicalJSON: JSONValue {
-        var object = CanonicalObject()
-        object.text("type", kind.rawValue)
-        object.text("url", url)
-        object.text("name", name)
-        object.integer("size", size)
-        object.text("mime", mime)
-        object.text("thumb", thumbnail)
-        object.integer("width", width)
-        object.integer("height", height)
-        object.value("duration", duration.map { JSONValue.number($0) })
-        object.truth("inline", inline != nil)
-        object.text("fileId", fileID)
-        return object.json
+        .canonical([
+            "type": kind.rawValue, "url": url, "name": name, "size": size, "mime": mime, "thumb": thumbnail,
+            "width": width, "height": height, "duration": duration, "inline": inline != nil, "fileId": fileID,
+        ])
     }
 }
 
 extension ChatMessage {
     /// The message in the canonical form.
     public var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "message")
-        object.id("id", id)
-        object.text("room", room)
-        object.person("sender", sender)
-        object.text("text", text)
-        object.time("at", at)
-        object.value("attachments", .array(attachments.map(\.canonicalJSON)))
-        object.id("replyTo", replyTo)
-        object.text("ref", ref)
-        object.truth("self", isSelf)
-        object.truth("encrypted", isEncrypted)
-        return object.json
+        .canonical([
+            "kind": "message", "id": id, "room": room, "sender": sender, "text": text, "at": at,
+            "attachments": attachments,
+            "replyTo": replyTo, "ref": ref, "self": isSelf, "encrypted": isEncrypted,
+        ])
     }
 }
 
 extension ChatEvent {
-    /// The event in the canonical form. Members that say nothing are left out.
+    /// The event in the canonical form, without empty members.
     public var canonicalJSON: JSONValue {
         switch self {
         case .message(let message): message.canonicalJSON
-        case .edit(let edit): edit.canonicalJSON
-        case .delete(let delete): delete.canonicalJSON
-        case .typing(let typing): typing.canonicalJSON
-        case .receipt(let receipt): receipt.canonicalJSON
-        case .join(let membership): membership.canonicalJSON(kind: "join")
-        case .leave(let membership): membership.canonicalJSON(kind: "leave")
-        case .presence(let presence): presence.canonicalJSON
-        case .reaction(let reaction): reaction.canonicalJSON
-        case .system(let notice): notice.canonicalJSON
-        case .history(let history): history.canonicalJSON
-        case .ready(let ready): ready.canonicalJSON
-        case .auth(let auth): auth.canonicalJSON
-        case .error(let error): error.canonicalJSON
-        case .ping(let ref): Self.canonicalJSON(kind: "ping", ref: ref)
-        case .pong(let ref): Self.canonicalJSON(kind: "pong", ref: ref)
+        case .edit(let edit):
+            .canonical([
+                "kind": "edit", "id": edit.id, "text": edit.text, "room": edit.room, "sender": edit.sender,
+                "at": edit.at,
+                "attachments": edit.attachments, "self": edit.isSelf,
+            ])
+        case .delete(let delete):
+            .canonical(["kind": "delete", "ids": delete.ids, "room": delete.room, "sender": delete.sender])
+        case .typing(let typing):
+            .canonical([
+                "kind": "typing", "state": typing.state.rawValue, "sender": typing.sender, "room": typing.room,
+                "ttl": typing.ttlMilliseconds, "self": typing.isSelf,
+            ])
+        case .receipt(let receipt):
+            .canonical([
+                "kind": "receipt", "state": receipt.state.rawValue, "ids": receipt.ids, "by": receipt.by,
+                "ref": receipt.ref,
+                "at": receipt.at, "room": receipt.room, "self": receipt.isSelf,
+            ])
+        case .join(let membership): Self.canonical("join", membership)
+        case .leave(let membership): Self.canonical("leave", membership)
+        case .presence(let presence):
+            .canonical([
+                "kind": "presence", "user": presence.user, "state": presence.state.rawValue, "room": presence.room,
+            ])
+        case .reaction(let reaction):
+            .canonical([
+                "kind": "reaction", "target": reaction.target, "emoji": reaction.emoji,
+                "op": reaction.operation.rawValue,
+                "sender": reaction.sender, "room": reaction.room, "at": reaction.at, "counts": reaction.counts,
+                "self": reaction.isSelf,
+            ])
+        case .system(let notice):
+            .canonical(["kind": "system", "text": notice.text, "id": notice.id, "room": notice.room, "at": notice.at])
+        case .history(let history):
+            .canonical(["kind": "history", "messages": history.messages, "room": history.room, "ref": history.ref])
+        case .ready(let ready):
+            .canonical(["kind": "ready", "room": ready.room, "name": ready.name, "ref": ready.ref])
+        case .auth(let auth):
+            .canonical([
+                "kind": "auth", "state": auth.state.rawValue, "text": auth.text, "refresh": auth.refresh,
+                "ref": auth.ref,
+            ])
+        case .error(let error):
+            .canonical([
+                "kind": "error", "code": error.code, "text": error.text, "fatal": JSONValue.bool(error.isFatal),
+                "ref": error.ref,
+            ])
+        case .ping(let ref):
+            .canonical(["kind": "ping", "ref": ref])
+        case .pong(let ref):
+            .canonical(["kind": "pong", "ref": ref])
         }
     }
 
-    private static func canonicalJSON(kind: String, ref: String?) -> JSONValue {
-        var object = CanonicalObject(kind: kind)
-        object.text("ref", ref)
-        return object.json
-    }
-}
-
-extension ChatMembership {
-    fileprivate func canonicalJSON(kind: String) -> JSONValue {
-        var object = CanonicalObject(kind: kind)
-        object.person("user", user)
-        object.text("room", room)
-        object.time("at", at)
-        object.truth("self", isSelf)
-        return object.json
-    }
-}
-
-extension ChatEdit {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "edit")
-        object.id("id", id)
-        object.text("text", text)
-        object.text("room", room)
-        object.person("sender", sender)
-        object.time("at", at)
-        object.value("attachments", .array(attachments.map(\.canonicalJSON)))
-        object.truth("self", isSelf)
-        return object.json
-    }
-}
-
-extension ChatDelete {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "delete")
-        object.ids("ids", ids)
-        object.text("room", room)
-        object.person("sender", sender)
-        return object.json
-    }
-}
-
-extension ChatTyping {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "typing")
-        object.text("state", state.rawValue)
-        object.person("sender", sender)
-        object.text("room", room)
-        object.integer("ttl", ttlMilliseconds)
-        object.truth("self", isSelf)
-        return object.json
-    }
-}
-
-extension ChatReceipt {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "receipt")
-        object.text("state", state.rawValue)
-        object.ids("ids", ids)
-        object.person("by", by)
-        object.text("ref", ref)
-        object.time("at", at)
-        object.text("room", room)
-        object.truth("self", isSelf)
-        return object.json
-    }
-}
-
-extension ChatPresence {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "presence")
-        object.person("user", user)
-        object.text("state", state.rawValue)
-        object.text("room", room)
-        return object.json
-    }
-}
-
-extension ChatReaction {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "reaction")
-        object.id("target", target)
-        object.text("emoji", emoji)
-        object.text("op", operation.rawValue)
-        object.person("sender", sender)
-        object.text("room", room)
-        object.time("at", at)
-        object.value(
-            "counts",
-            .array(
-                counts.map { count in
-                    var object = CanonicalObject()
-                    object.text("emoji", count.emoji)
-                    object.integer("count", count.count)
-                    object.value("users", .array(count.users.map { .string($0) }))
-                    return object.json
-                }))
-        object.truth("self", isSelf)
-        return object.json
-    }
-}
-
-extension ChatSystemNotice {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "system")
-        object.text("text", text)
-        object.id("id", id)
-        object.text("room", room)
-        object.time("at", at)
-        return object.json
-    }
-}
-
-extension ChatHistory {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "history")
-        object.value("messages", .array(messages.map(\.canonicalJSON)))
-        object.text("room", room)
-        object.text("ref", ref)
-        return object.json
-    }
-}
-
-extension ChatReady {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "ready")
-        object.text("room", room)
-        object.text("name", name)
-        object.text("ref", ref)
-        return object.json
-    }
-}
-
-extension ChatAuth {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "auth")
-        object.text("state", state.rawValue)
-        object.text("text", text)
-        object.text("refresh", refresh)
-        object.text("ref", ref)
-        return object.json
-    }
-}
-
-extension ChatError {
-    fileprivate var canonicalJSON: JSONValue {
-        var object = CanonicalObject(kind: "error")
-        object.text("code", code)
-        object.text("text", text)
-        object.value("fatal", .bool(isFatal))
-        object.text("ref", ref)
-        return object.json
+    private static func canonical(_ kind: String, _ membership: ChatMembership) -> JSONValue {
+        .canonical([
+            "kind": kind,
+            "user": membership.user, "room": membership.room, "at": membership.at, "self": membership.isSelf,
+        ])
     }
 }
 
@@ -250,7 +140,7 @@ extension ChatError {
 
 /// A canonical event of which no command can be made.
 public struct CanonicalEventError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What is missing or strange in it.
+    /// The missing or unexpected member.
     public let description: String
 }
 

@@ -1,22 +1,20 @@
 public import ChatModel
 
-/// Who we are and where, as a codec needs to know it.
+/// The relay's own identities in a room, for codecs.
 public struct DialectContext: Sendable {
     /// Every upstream id under which we speak: one for each IRC user where senders can be named.
     public private(set) var selfIDs: Set<ChatID> { didSet { selfFilter = Self.filter(selfIDs) } }
-    /// Our names, for wires without ids.
+    /// The relay's names, for wires without ids.
     public private(set) var selfNames: Set<String>
     /// The room's id or name on the backend, as the configuration says it.
     public let room: String
     /// The room's id as the backend announced it when the session became usable; frames and calls use it where they want
     /// an id and the configuration gave a name.
     public private(set) var announcedRoom: String?
-    /// The bits of ``selfIDs``: most messages are of others, whose ids need no hashing then.
+    /// The bits of ``selfIDs``: messages mostly come from others, and these ids then need no hashing.
     private var selfFilter: UInt64
 
-    public init(
-        selfIDs: Set<ChatID> = [], selfNames: Set<String> = [], room: String, announcedRoom: String? = nil
-    ) {
+    public init(selfIDs: Set<ChatID> = [], selfNames: Set<String> = [], room: String, announcedRoom: String? = nil) {
         self.selfIDs = selfIDs
         self.selfNames = selfNames
         self.room = room
@@ -48,7 +46,7 @@ public struct DialectContext: Sendable {
         if let name = person.name { selfNames.remove(name) }
     }
 
-    /// The backend said that the session is usable, and perhaps how it calls the room.
+    /// The session became usable, and perhaps named the room.
     public mutating func announced(_ ready: ChatReady) {
         if let room = ready.room { announcedRoom = room }
     }
@@ -56,15 +54,15 @@ public struct DialectContext: Sendable {
     /// Whether `person` is one of us: by id where there is one, else by exact name.
     public func isSelf(_ person: ChatPerson) -> Bool {
         if let id = person.id { return isSelf(id) }
-        if let name = person.name { return isOneOfOurs(name) }
+        if let name = person.name { return isOwnName(name) }
         return false
     }
 
-    /// To the byte: what Swift takes for the same may be somebody else there.
-    func isOneOfOurs(_ name: String) -> Bool {
+    /// Byte by byte: strings that are equal in Swift may be different people there.
+    func isOwnName(_ name: String) -> Bool {
         selfNames.contains(name) && selfNames.contains { TextBytes.areSame($0, name) }
     }
 
-    /// Whether `id` is one of ours.
+    /// Whether `id` is one of the relay's.
     public func isSelf(_ id: ChatID) -> Bool { selfFilter & id.filterBit != 0 && selfIDs.contains(id) }
 }

@@ -1,6 +1,6 @@
 public import ChatModel
 
-/// Why a frame gave nothing, or a command could not be said.
+/// Why a frame gave no event, or a command no frame.
 public enum DropReason: String, Sendable, CaseIterable {
     case malformed
     case notObject = "not-object"
@@ -24,7 +24,7 @@ public enum DecodedFrame: Sendable {
         events.count == 1 ? .event(events[0]) : .several(events)
     }
 
-    /// What the frame says; nil when it was dropped.
+    /// The events of the frame; nil when it was dropped.
     public var events: [ChatEvent]? {
         switch self {
         case .event(let event): [event]
@@ -60,7 +60,7 @@ public enum EncodedCommand: Sendable {
     case frame(EncodedFrame)
     /// Any other number of frames, oldest first. Made by ``frames(_:)``.
     case several([EncodedFrame])
-    /// The wire cannot say it; the session decides what to do instead.
+    /// The wire has no form for it; the session decides how to proceed.
     case unsupported(DropReason)
 
     /// Oldest first.
@@ -68,7 +68,12 @@ public enum EncodedCommand: Sendable {
         frames.count == 1 ? .frame(frames[0]) : .several(frames)
     }
 
-    /// The frames that say it, oldest first; nil when it cannot be said.
+    /// One text frame; `.tooLong` beyond `maxBytes`.
+    static func text(_ bytes: [UInt8], maxBytes: Int = DialectTraits.usualMaxFrameBytes) -> EncodedCommand {
+        bytes.count <= maxBytes ? .frame(EncodedFrame(bytes: bytes, isBinary: false)) : .unsupported(.tooLong)
+    }
+
+    /// The frames of the command, oldest first; nil when there is no form for it.
     public var frames: [EncodedFrame]? {
         switch self {
         case .frame(let frame): [frame]

@@ -2,8 +2,8 @@ public import JSONText
 
 /// A dialect's own settings, as the configuration's `options` table says them.
 ///
-/// Reading takes each option by name; ``finish()`` then refuses what nobody asked for, so that a misspelt name is an error
-/// and not a setting without effect. It consumes the options: one that was read after it could never be set.
+/// Reading takes each option by name; ``finish()`` then refuses unread ones, so that a misspelt name is an error and
+/// not a setting without effect. It consumes the options: an option read after it could never be set.
 public struct DialectOptions: ~Copyable, Sendable {
     private let members: [JSONValue.Member]
     private let path: [String]
@@ -67,7 +67,7 @@ public struct DialectOptions: ~Copyable, Sendable {
         return DialectOptions(value, path: path + [name])
     }
 
-    /// Every name that stands here, for tables whose names are the operator's own. All of them count as known.
+    /// All names in a table with names of the operator's own. All of them count as known.
     public mutating func names() -> [String] {
         for member in members { known.insert(member.key) }
         return members.map(\.key)
@@ -86,13 +86,13 @@ public struct DialectOptions: ~Copyable, Sendable {
     }
 }
 
-/// What is wrong with a dialect's settings.
+/// A complaint about a dialect's settings.
 public struct DialectOptionError: Error, Equatable, Sendable {
     /// From the options downwards: names of members, and decimal indices of array elements.
     public var path: [String]
-    /// What is wrong, to be read after the path, without a full stop.
+    /// The complaint, to be read after the path, without a full stop.
     public var sentence: String
-    /// The names that could have been meant, where a name is unknown.
+    /// The possible names, where a name is unknown.
     public var known: [String]
 
     public init(path: [String], sentence: String, known: [String] = []) {

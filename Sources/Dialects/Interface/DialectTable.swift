@@ -7,7 +7,7 @@ public enum DialectTable {
         /// Whether there is an option `base`, the backend's HTTP base: without a slash at its end, and filled in where the
         /// operator does not write it.
         public var takesBase = false
-        /// Makes the dialect, or says what is wrong with its options.
+        /// Makes the dialect, or throws a complaint about its options.
         public let make: @Sendable (consuming DialectOptions) throws(DialectOptionError) -> any Dialect
     }
 
@@ -36,7 +36,7 @@ public enum DialectTable {
 
     /// The dialect called `name`; nil when there is none.
     ///
-    /// - Throws: what is wrong with the options.
+    /// - Throws: a complaint about the options.
     public static func dialect(
         named name: String, options: consuming DialectOptions = DialectOptions()
     ) throws(DialectOptionError) -> (any Dialect)? {

@@ -17,7 +17,7 @@ public struct BackoffTraits: Equatable, Sendable {
     }
 }
 
-/// What the session around a codec must know of the wire; one row for each dialect.
+/// Properties of a wire that the session around a codec depends on; one row for each dialect.
 public struct DialectTraits: Equatable, Sendable {
     public enum Identity: String, Sendable, CaseIterable { case puppet, single }
     public enum MessageIDOrigin: String, Sendable, CaseIterable { case client, server }
@@ -32,7 +32,7 @@ public struct DialectTraits: Equatable, Sendable {
         case none
     }
     public enum TypingOut: String, Sendable, CaseIterable { case none, startOnly, startStop }
-    /// What the session sends before it is usable, in this order; each only where it applies.
+    /// Commands that the session sends before it is usable, in this order; each only where it applies.
     public struct Opening: OptionSet, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -43,7 +43,7 @@ public struct DialectTraits: Equatable, Sendable {
         /// `ChatCommand.subscribe`.
         public static let subscribes = Opening(rawValue: 2)
     }
-    /// Where messages come from that were said while nobody listened.
+    /// Source of the messages that were missed while disconnected.
     public enum HistorySource: String, Sendable, CaseIterable {
         case none
         /// The backend sends them by itself after the session opened.
@@ -53,7 +53,7 @@ public struct DialectTraits: Equatable, Sendable {
         /// `BackendCall.history`.
         case call
     }
-    /// Where messages come from that were said before the oldest known one.
+    /// Source of the messages before the oldest known one.
     public enum OlderSource: String, Sendable, CaseIterable {
         case none
         /// `ChatCommand.fetch` with `before`.
@@ -61,12 +61,12 @@ public struct DialectTraits: Equatable, Sendable {
         /// `BackendCall.history`; where that does not take `before`, everything is asked for.
         case call
     }
-    /// How reading is told to the backend.
+    /// How read markers are sent to the backend.
     public enum ReadReport: String, Sendable, CaseIterable {
         case none
         /// A frame for each message.
         case eachMessage
-        /// One frame; what came before is meant too.
+        /// One frame; earlier messages are included.
         case upTo
         /// `BackendCall.markRead`.
         case call
@@ -86,73 +86,66 @@ public struct DialectTraits: Equatable, Sendable {
     public var echoesOwnMessages: Bool
     public var confirmation: Confirmation
     public var typingOut: TypingOut
-    public var readReport: ReadReport
-    /// Whether the backend itself vouches for who a sender is.
-    public var authenticatesSenders: Bool
-    /// Whether frames know people by name alone, even where calls tell an id too.
-    public var namesAreIDs: Bool
-    /// Whether the wire tells of leaves; without, a person leaves after a time without a frame.
-    public var tellsOfLeaves: Bool
-    public var opening: Opening
+    public var readReport = ReadReport.none
+    /// Whether the backend itself authenticates senders.
+    public var authenticatesSenders = false
+    /// Whether frames identify people by name alone, even where calls have ids too.
+    public var namesAreIDs = false
+    /// Whether the wire has leave events; without, a person leaves after a time without a frame.
+    public var tellsOfLeaves = false
+    public var opening: Opening = []
     /// Whether the session is usable only after a `ready` event, or a `history`.
-    public var waitsForReady: Bool
-    public var history: HistorySource
-    public var older: OlderSource
-    /// Largest frame that we send, in bytes of payload.
-    public var maxFrameBytes: Int
-    public var liveness: Liveness
-    /// Whether the answer to such a ping can be told from other frames.
-    public var answersPings: Bool
+    public var waitsForReady = false
+    public var history = HistorySource.none
+    public var older = OlderSource.none
+    /// Largest frame to send, in bytes of payload.
+    public var maxFrameBytes = Self.usualMaxFrameBytes
+    public var liveness = Liveness.protocolPing
+    /// Whether the answer to such a ping can be distinguished from other frames.
+    public var answersPings = true
     /// Silence after which a ``Liveness/jsonPing`` is sent; nil: the session's own pause.
     public var pingInterval: Duration?
     /// Rooms of one backend open one after the other: each takes something that the server has little of.
-    public var connectsInTurn: Bool
-    /// How often the wire wants typing repeated while somebody types.
-    public var typingRefresh: Duration
+    public var connectsInTurn = false
+    /// Interval at which the wire wants typing repeated.
+    public var typingRefresh: Duration = .milliseconds(2500)
     /// The only emoji that a reaction can be; empty: any.
-    public var reactionChoices: [String]
+    public var reactionChoices: [String] = []
     /// Whether ``Dialect/automaticReplies(to:context:)`` is to be asked.
-    public var repliesByRule: Bool
+    public var repliesByRule = false
     /// Whether deletions can name messages of other rooms.
-    public var deletesOfOtherRooms: Bool
-    /// Where one account speaks for all: whether a message has a place of its own for the name of who really speaks, so
-    /// that the text needs no prefix.
-    public var sendsSenderName: Bool
-    /// What confirms a message comes from somebody's client and may never come. That the server answers a ping which was
-    /// sent after the message counts as well.
-    public var acknowledgedByPeople: Bool
-    /// Whether the backend wants to hear of each message that it was shown to somebody.
-    public var reportsDelivery: Bool
-    /// Whether a message of ours can name any sender. Elsewhere the backend takes the sender from the login, and only
-    /// ``Identity/single`` is true.
+    public var deletesOfOtherRooms = false
+    /// Where one account speaks for all: whether a message has a field for the author's name, so that the text needs no
+    /// prefix.
+    public var sendsSenderName = false
+    /// The confirmation comes from another person's client and may never come. The answer to a later ping confirms as
+    /// well.
+    public var acknowledgedByPeople = false
+    /// Whether the backend wants delivery reports for each message.
+    public var reportsDelivery = false
+    /// Whether a message can name any sender. Elsewhere the backend takes the sender from the login, and only
+    /// ``Identity/single`` works.
     public var namesSenders = true
-    /// Whether the backend gives its files only to whoever shows a token.
+    /// Whether the backend's files need a token.
     public var guardsFiles = false
-    /// Whether the backend answers each deletion, be it that it tells everybody of it. Others complain at most.
+    /// Whether the backend answers each deletion, if only by its event. Others complain at most.
     public var answersDeletes = false
-    /// Whether the backend gets our id with a message and gives back, as `ref`, the one that a message's client gave it: what
-    /// bears another is another client's, whatever it says.
+    /// Whether the backend takes a client-chosen id with a message and returns it as `ref`: a message with another one
+    /// was sent by another client.
     public var returnsClientIDs = false
-    /// The confirmation is what the wire usually does, not a promise: a backend that lives and never answers is confirmed
-    /// by pong instead.
+    /// The confirmation is usual, not promised: a live backend that never confirms is confirmed by pong instead.
     public var confirmationIsGuess = false
-    /// Whether the backend lets nobody but a message's author edit it, so that an edit that names nobody is the author's.
+    /// Whether only a message's author can edit it, so that an edit without a sender is the author's.
     public var authorsAloneEdit = false
     public var backoff: BackoffTraits
 
+    /// Apple's WebSocket client refuses longer messages by default.
+    public static let usualMaxFrameBytes = 1024 * 1024
+
+    /// The traits that every wire must name; the others have their usual values and are set afterwards.
     public init(
         name: String, identity: Identity, messageIDOrigin: MessageIDOrigin, echoesOwnMessages: Bool,
-        confirmation: Confirmation, typingOut: TypingOut, readReport: ReadReport = .none,
-        authenticatesSenders: Bool = false, namesAreIDs: Bool = false, tellsOfLeaves: Bool = false,
-        opening: Opening = [],
-        waitsForReady: Bool = false, history: HistorySource = .none, older: OlderSource = .none,
-        maxFrameBytes: Int = 1024 * 1024,
-        liveness: Liveness = .protocolPing, answersPings: Bool = true, pingInterval: Duration? = nil,
-        connectsInTurn: Bool = false,
-        typingRefresh: Duration = .milliseconds(2500),
-        reactionChoices: [String] = [], repliesByRule: Bool = false, deletesOfOtherRooms: Bool = false,
-        sendsSenderName: Bool = false, acknowledgedByPeople: Bool = false, reportsDelivery: Bool = false,
-        backoff: BackoffTraits
+        confirmation: Confirmation, typingOut: TypingOut, backoff: BackoffTraits
     ) {
         self.name = name
         self.identity = identity
@@ -160,26 +153,6 @@ public struct DialectTraits: Equatable, Sendable {
         self.echoesOwnMessages = echoesOwnMessages
         self.confirmation = confirmation
         self.typingOut = typingOut
-        self.readReport = readReport
-        self.authenticatesSenders = authenticatesSenders
-        self.namesAreIDs = namesAreIDs
-        self.tellsOfLeaves = tellsOfLeaves
-        self.opening = opening
-        self.waitsForReady = waitsForReady
-        self.history = history
-        self.older = older
-        self.maxFrameBytes = maxFrameBytes
-        self.liveness = liveness
-        self.answersPings = answersPings
-        self.pingInterval = pingInterval
-        self.connectsInTurn = connectsInTurn
-        self.typingRefresh = typingRefresh
-        self.reactionChoices = reactionChoices
-        self.repliesByRule = repliesByRule
-        self.deletesOfOtherRooms = deletesOfOtherRooms
-        self.sendsSenderName = sendsSenderName
-        self.acknowledgedByPeople = acknowledgedByPeople
-        self.reportsDelivery = reportsDelivery
         self.backoff = backoff
     }
 }

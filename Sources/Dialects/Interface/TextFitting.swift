@@ -3,14 +3,13 @@ public import ChatModel
 extension Dialect {
     /// Where to cut the text of `message` so that the front makes a frame within the traits' limit.
     ///
-    /// Cuts after a line break if one lies in the latter half of what fits, else after a blank there, else between two
-    /// code points. Send the front, then ask again with the rest. Leave attachments to the last part.
+    /// Cuts after a line break in the latter half of the fitting part, else after a blank there, else between two code
+    /// points. Send the front, then ask again with the rest. Leave attachments to the last part.
     ///
-    /// The codec itself is the judge, so this holds whatever the wire does to a text; a text that fits costs one encode, a
-    /// longer one some twenty.
+    /// Decided by encoding, so this holds for any codec; a text that fits costs one encode, a longer one some twenty.
     ///
-    /// - Returns: the text's end when all of it fits; nil when nothing does, or the message cannot be said for another
-    ///   reason than its length.
+    /// - Returns: the text's end when all of it fits; nil when no part does, or the message cannot be encoded for
+    ///   another reason than its length.
     public func cut(of message: ChatMessage, context: DialectContext) -> String.Index? {
         let text = message.text
         var part = message
@@ -48,5 +47,21 @@ extension Dialect {
             if let found = bytes[half..<end].lastIndex(of: separator) { return bytes.index(after: found) }
         }
         return end
+    }
+
+    /// Whether a message's frame says which message it answers; else the words that are answered must be quoted.
+    ///
+    /// Decided by encoding, so this holds for any options: a reply is carried when it makes another frame than the same
+    /// message without one. Costs two encodes.
+    public func carriesReplies(context: DialectContext) -> Bool {
+        // All parts that some wire requires; the ids are numbers, as at most backends.
+        var probe = ChatMessage(
+            id: ChatID("1"), room: context.room, sender: ChatPerson(id: ChatID("2"), name: "n"), text: "t",
+            at: ChatTimestamp(milliseconds: 1))
+        let plain = encode(.message(probe), context: context)
+        probe.replyTo = ChatID("3")
+        let reply = encode(.message(probe), context: context)
+        if case .unsupported = reply { return false }
+        return reply != plain
     }
 }

@@ -1,7 +1,7 @@
 import ChatModel
 import JSONText
 
-/// The HTTP side of ``JWTRoomsDialect``: logging in, rooms, history, files and what was read.
+/// The HTTP side of ``JWTRoomsDialect``: login, rooms, history, files and read marks.
 ///
 /// Source: observed, the published backend's routes and models.
 struct JWTRoomsCalls: DialectCalls {
@@ -9,8 +9,8 @@ struct JWTRoomsCalls: DialectCalls {
 
     // MARK: - Requests
 
-    /// Nil for a room whose name cannot stand in an address, and for a file beyond
-    /// ``JWTRoomsDialect/maxUploadBytes``, which the backend would refuse only after it had all of it.
+    /// Nil for a room that cannot stand in an address, and for a file beyond ``JWTRoomsDialect/maxUploadBytes``, which
+    /// the backend would refuse only after the whole upload.
     func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
         switch call {
         case .logIn(let user, let password):
@@ -78,7 +78,7 @@ struct JWTRoomsCalls: DialectCalls {
                 return .unusable(Self.reason(value["file_url"]))
             }
             let mime = CallAnswer.nonEmpty(value["mime_type"])
-            // As the server says it, relative address and name of its own: that is what a frame must carry.
+            // As in the answer, with the server's relative address and name: frames must carry these.
             return .attachment(
                 ChatAttachment(
                     kind: FrameAttachment.kind(mime: mime), url: url, name: CallAnswer.nonEmpty(value["filename"]),
@@ -104,7 +104,7 @@ struct JWTRoomsCalls: DialectCalls {
     }
 
     /// `recent` is not simply the newest: the backend sorts by whole seconds, so that of a burst within one second the
-    /// newest are missing. What it gives is put in the order of its ids.
+    /// newest are missing. The result is sorted by id.
     private func history(_ query: HistoryQuery, _ answer: BackendAnswer, _ context: DialectContext) -> BackendReply {
         var messages: [ChatMessage] = []
         let outcome = CallAnswer.forEachElement(of: answer) { element in
@@ -133,8 +133,8 @@ struct JWTRoomsCalls: DialectCalls {
         }
     }
 
-    /// FastAPI's `detail`: a text, or a list of what is wrong with a request. Of the latter only `msg`, since `input`
-    /// repeats what was sent.
+    /// FastAPI's `detail`: a text, or a list of faults in a request. Of the latter only `msg`, since `input` repeats
+    /// request data.
     func complaint(_ answer: BackendAnswer) -> String? {
         switch (try? JSONValue(parsing: answer.body))?["detail"] {
         case .string(let text): CallAnswer.complaint(text)
@@ -145,6 +145,6 @@ struct JWTRoomsCalls: DialectCalls {
         }
     }
 
-    /// So many faults of one request are told.
+    /// Faults of one request that are reported.
     private static let maxFaults = 3
 }

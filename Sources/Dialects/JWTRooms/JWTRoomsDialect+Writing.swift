@@ -9,21 +9,21 @@ extension JWTRoomsDialect {
         case .message(let message): return write(message, context)
         case .typing(let typing): return write(typing, context)
         case .reaction(let reaction):
-            // A message without a number is one whose id on the backend is not known.
+            // A message without a number has an unknown id on the backend.
             guard Self.reactionChoices.contains(where: { $0.utf8.elementsEqual(reaction.emoji.utf8) }),
                 Self.isNumber(reaction.target.rawValue)
             else { return .unsupported(.unsupported) }
             var writer = JSONWriter()
             writer.beginObject()
             writer.member("type", word: "reaction")
-            writer.name("message_id")
+            writer.key("message_id")
             writer.raw(reaction.target.rawValue)
             writer.member("reaction_type", reaction.emoji)
             writer.member("action", word: reaction.operation == .add ? "add" : "remove")
             writer.endObject()
-            return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
+            return .text(writer.finish())
         case .pong:
-            return .frames([EncodedFrame(bytes: Array(#"{"type":"pong"}"#.utf8), isBinary: false)])
+            return .text(Array(#"{"type":"pong"}"#.utf8))
         case .edit, .delete, .receipt, .join, .leave, .presence, .auth, .subscribe, .fetch, .ping:
             return .unsupported(.unsupported)
         }
@@ -35,8 +35,7 @@ extension JWTRoomsDialect {
         let attachments = message.attachments
         guard attachments.contains(where: { $0.url?.isEmpty == false }) else {
             let bytes = plainFrame(message.text, room, sender) ?? frame(message.text, nil, room, sender)
-            guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-            return .frame(EncodedFrame(bytes: bytes, isBinary: false))
+            return .text(bytes)
         }
         var isFirst = true
         return Self.collect(
@@ -47,7 +46,7 @@ extension JWTRoomsDialect {
     }
 
     private static func collect(_ frames: some Collection<[UInt8]>) -> EncodedCommand {
-        guard frames.allSatisfy({ $0.count <= maxFrameBytes }) else { return .unsupported(.tooLong) }
+        guard frames.allSatisfy({ $0.count <= DialectTraits.usualMaxFrameBytes }) else { return .unsupported(.tooLong) }
         return .frames(frames.map { EncodedFrame(bytes: $0, isBinary: false) })
     }
 
@@ -64,21 +63,20 @@ extension JWTRoomsDialect {
         }
         let kind = attachment.kind == .file ? ChatAttachment.Kind.document : attachment.kind
         writer.member("message_type", text.isEmpty ? kind.rawValue : "text_with_" + kind.rawValue)
-        writer.name("attachment")
+        writer.key("attachment")
         writer.beginObject()
         writer.member("type", attachment.kind.rawValue)
         writer.member("filename", attachment.name ?? "")
         writer.member("url", attachment.url ?? "")
-        writer.name("size")
-        writer.integer(attachment.size ?? 0)
+        writer.member("size", number: attachment.size ?? 0)
         writer.member("mime_type", attachment.mime ?? "")
         writer.endObject()
         writer.endObject()
         return writer.finish()
     }
 
-    /// The frame of a text without attachment in which nothing is to escape, byte by byte what ``frame(_:_:_:_:)`` writes;
-    /// nil for other texts.
+    /// The frame of a text without attachment and without escapes, byte for byte as by ``frame(_:_:_:_:)``; nil for
+    /// other texts.
     private func plainFrame(_ text: String, _ room: String, _ sender: String) -> [UInt8]? {
         let head: StaticString = #"{"type":"message","room_id":"#
         let beforeText: StaticString = #","content":""#
@@ -87,9 +85,7 @@ extension JWTRoomsDialect {
         let words =
             head.utf8CodeUnitCount + beforeText.utf8CodeUnitCount + beforeSender.utf8CodeUnitCount
             + tail.utf8CodeUnitCount
-        return PlainFrame.make(
-            byteCount: words + room.utf8.count + 2 + text.utf8.count + sender.utf8.count
-        ) { frame in
+        return PlainFrame.make(byteCount: words + room.utf8.count + 2 + text.utf8.count + sender.utf8.count) { frame in
             frame.put(json: head)
             let isNumber = Self.isNumber(room)
             if !isNumber { frame.put(json: "\"") }
@@ -123,13 +119,13 @@ extension JWTRoomsDialect {
     private func begin(_ type: StaticString, _ room: String, _ writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("type", word: type)
-        writer.name("room_id")
+        writer.key("room_id")
         if Self.isNumber(room) { writer.raw(room) } else { writer.string(room) }
     }
 
-    // MARK: - Who and where
+    // MARK: - Account and room
 
-    /// The account's name: whoever speaks, the frame is the account's.
+    /// The account's name: every frame is the account's.
     private func account(_ sender: ChatPerson, _ context: DialectContext) -> String {
         let names = context.selfNames
         // Mostly there is one account, and comparing costs less than a hash.

@@ -17,7 +17,7 @@ import JSONText
 ///
 /// Source: observed, jwt-rooms fixtures/in.jsonl, out.jsonl.
 public struct JWTRoomsDialect: Dialect {
-    /// Which frames tell of typing; the app knows two, the published backend one of another name.
+    /// The frames for typing; the app has two, the published backend one of another name.
     public enum TypingStyle: String, Sendable, CaseIterable {
         /// `typing_start` and `typing_stop`.
         case startStop = "start_stop"
@@ -26,14 +26,12 @@ public struct JWTRoomsDialect: Dialect {
         case both
     }
 
-    /// How long somebody is typing after one frame, in milliseconds; `typing` has no stop.
+    /// How long typing lasts after one frame, in milliseconds; `typing` has no stop.
     public static let typingMilliseconds: Int64 = 3000
     /// The only reactions that the backend takes.
     public static let reactionChoices = ["👍", "❤️", "😂", "😮", "😢", "😡"]
     /// Largest file that the backend takes, in bytes.
     public static let maxUploadBytes = 10 * 1024 * 1024
-    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
-    static let maxFrameBytes = 1024 * 1024
     /// Furthest that a zone lies from UTC, in seconds.
     static let maxZoneSeconds: Int64 = 18 * 3600
 
@@ -62,12 +60,17 @@ public struct JWTRoomsDialect: Dialect {
         try options.finish()
         var traits = DialectTraits(
             name: "jwt-rooms", identity: .single, messageIDOrigin: .server, echoesOwnMessages: false,
-            confirmation: .none, typingOut: typing == .typing ? .startOnly : .startStop, readReport: .call,
-            authenticatesSenders: true, namesAreIDs: true, waitsForReady: true, history: .call, older: .call,
-            maxFrameBytes: Self.maxFrameBytes,
-            connectsInTurn: true, reactionChoices: Self.reactionChoices,
+            confirmation: .none, typingOut: typing == .typing ? .startOnly : .startStop,
             backoff: BackoffTraits(
                 first: .seconds(2), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 5))
+        traits.readReport = .call
+        traits.authenticatesSenders = true
+        traits.namesAreIDs = true
+        traits.waitsForReady = true
+        traits.history = .call
+        traits.older = .call
+        traits.connectsInTurn = true
+        traits.reactionChoices = Self.reactionChoices
         traits.namesSenders = false
         self.traits = traits
     }
@@ -77,7 +80,7 @@ public struct JWTRoomsDialect: Dialect {
     // MARK: - Reading
 
     /// The members of a frame and of a message in the history.
-    struct Fields {
+    struct Fields: FrameMembers {
         var type: JSONField?
         var roomID: JSONField?
         var messageID: JSONField?
@@ -96,14 +99,9 @@ public struct JWTRoomsDialect: Dialect {
         var reactionType: JSONField?
         var reactionSummary: JSONField?
 
-        init() {}
-
-        init(_ object: JSONField) { for (key, value) in object.members { set(key, value) } }
-
-        /// The last of members with the same name counts.
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
-            // Names are told apart by their length first; with escapes one is longer than it says.
+            // Names are distinguished by their length first; with escapes one is longer than it says.
             switch key.isPlainString ? key.byteCount : 0 {
             case 4: if key.equals("type") { type = value }
             case 6: if key.equals("sender") { sender = value }
@@ -166,23 +164,9 @@ public struct JWTRoomsDialect: Dialect {
         }
     }
 
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
         var fields = Fields()
-        do throws(JSONError) {
-            var reader = try JSONReader(frame)
-            if try reader.enterObject() {
-                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
-                try reader.finish()
-            } else {
-                _ = try reader.readValue()
-                try reader.finish()
-                return .dropped(.notObject, typeKey: nil)
-            }
-        } catch {
-            return .dropped(.malformed, typeKey: nil)
-        }
+        if let flaw = fields.read(frame) { return .dropped(flaw, typeKey: nil) }
         guard let type = fields.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
         guard type.kind == .string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(type)) }
         return event(type, fields, context)
@@ -209,8 +193,7 @@ public struct JWTRoomsDialect: Dialect {
         case "error":
             let text = fields.message?.string ?? ""
             // All other errors concern one frame, and do not say which.
-            return .event(
-                .error(ChatError(code: "upstream", text: text, isFatal: text == "Room not found")))
+            return .event(.error(ChatError(code: "upstream", text: text, isFatal: text == "Room not found")))
         case "reaction_added": return reaction(.add, fields, context) ?? drop(.missingField)
         case "reaction_removed": return reaction(.remove, fields, context) ?? drop(.missingField)
         case "ping": return .event(.ping(ref: nil))
@@ -248,7 +231,7 @@ public struct JWTRoomsDialect: Dialect {
             for (key, value) in element.members {
                 switch key {
                 case "reaction_type": emoji = FrameText.nonEmpty(value)
-                case "count": count = FrameMedia.whole(value)
+                case "count": count = FrameNumber.whole(value)
                 case "users": users = value.elements.compactMap(\.string)
                 default: break
                 }
@@ -293,7 +276,7 @@ public struct JWTRoomsDialect: Dialect {
         return field.kind == .string || field.isNull
     }
 
-    /// What kind of file `message_type` names; nil for text and for unknown words.
+    /// The file kind in `message_type`; nil for text and for unknown words.
     private static func mediaKind(_ messageType: JSONField?) -> ChatAttachment.Kind? {
         guard let messageType else { return nil }
         switch messageType {
@@ -317,7 +300,7 @@ public struct JWTRoomsDialect: Dialect {
             return ChatAttachment(
                 kind: FrameAttachment.kind(mime: mime, hint: mime == nil ? hint : nil),
                 url: FrameBase.resolve(url, against: base), name: FrameText.nonEmpty(fields.fileName),
-                size: FrameMedia.size(fields.fileSize), mime: mime)
+                size: FrameNumber.count(fields.fileSize), mime: mime)
         }
         return hint.map { ChatAttachment(kind: $0) }
     }
@@ -331,13 +314,13 @@ public struct JWTRoomsDialect: Dialect {
             case "type": kind = value.string.flatMap { ChatAttachment.Kind(rawValue: $0) }
             case "url": attachment.url = FrameBase.resolve(value.string, against: base)
             case "filename": attachment.name = FrameText.nonEmpty(value)
-            case "size": attachment.size = FrameMedia.size(value)
+            case "size": attachment.size = FrameNumber.count(value)
             case "mime_type": attachment.mime = FrameText.nonEmpty(value)
             case "mimeType": camelMime = FrameText.nonEmpty(value)
             case "thumbnailUrl": attachment.thumbnail = FrameBase.resolve(value.string, against: base)
             case "duration": attachment.duration = value.double
-            case "width": attachment.width = FrameMedia.whole(value)
-            case "height": attachment.height = FrameMedia.whole(value)
+            case "width": attachment.width = FrameNumber.whole(value)
+            case "height": attachment.height = FrameNumber.whole(value)
             default: break
             }
         }

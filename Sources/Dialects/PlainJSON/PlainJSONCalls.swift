@@ -3,7 +3,7 @@ import JSONText
 
 /// The one call that a ``PlainJSONDialect`` can have: messages from an address that the configuration gives.
 struct PlainJSONCalls: DialectCalls {
-    /// What `{limit}` becomes when everything is wanted, in messages.
+    /// The value of `{limit}` for a query without limit, in messages.
     static let unlimited = 10_000
 
     let dialect: PlainJSONDialect

@@ -16,7 +16,7 @@ extension PlainJSONDialect {
             writer.member("userId", user.rawValue)
             writer.member("conversationId", typing.room ?? context.room)
             writer.endObject()
-            return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
+            return .text(writer.finish())
         case .receipt(let receipt) where acksState == receipt.state:
             guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
             return .frames(
@@ -34,10 +34,10 @@ extension PlainJSONDialect {
             var writer = JSONWriter()
             writer.beginObject()
             writer.member("type", word: "lastOnline")
-            writer.name("timestamp")
+            writer.key("timestamp")
             write(Self.secondBefore(since), &writer)
             writer.endObject()
-            return .frames([EncodedFrame(bytes: writer.finish(), isBinary: false)])
+            return .text(writer.finish())
         case .receipt, .edit, .delete, .join, .leave, .presence, .reaction, .auth, .subscribe, .fetch, .ping, .pong:
             return .unsupported(.unsupported)
         }
@@ -62,22 +62,20 @@ extension PlainJSONDialect {
             var writer = JSONWriter(capacity: text.utf8.count + 320)
             writer.beginObject()
             if index == 0 {
-                writer.name("id")
-                writer.id(id)
+                writer.member("id", id: id)
             } else {
                 writer.member("id", "\(id.rawValue).\(index)")
             }
-            writer.name("senderId")
-            writer.id(sender)
+            writer.member("senderId", id: sender)
             writer.member("senderName", name)
             let isMedia = attachment?.kind == .image || attachment?.kind == .video
-            writer.name("text")
+            writer.key("text")
             if let attachment, !isMedia {
                 writer.string(FrameAttachment.textWithLinks(text, [attachment]))
             } else {
                 writer.string(text)
             }
-            writer.name("timestamp")
+            writer.key("timestamp")
             write(at, &writer)
             // The sample app drops a frame of any other type.
             switch attachment?.kind {
@@ -92,16 +90,18 @@ extension PlainJSONDialect {
         }
         guard !message.attachments.isEmpty else {
             let only = frame(0, nil)
-            return only.bytes.count <= Self.maxFrameBytes ? .frame(only) : .unsupported(.tooLong)
+            return only.bytes.count <= DialectTraits.usualMaxFrameBytes ? .frame(only) : .unsupported(.tooLong)
         }
         let frames = message.attachments.enumerated().map { frame($0.offset, $0.element) }
-        guard frames.allSatisfy({ $0.bytes.count <= Self.maxFrameBytes }) else { return .unsupported(.tooLong) }
+        guard frames.allSatisfy({ $0.bytes.count <= DialectTraits.usualMaxFrameBytes }) else {
+            return .unsupported(.tooLong)
+        }
         return .frames(frames)
     }
 
     /// All values are strings: the article's model has no other.
     private static func metadata(_ attachment: ChatAttachment, _ writer: inout JSONWriter) {
-        writer.name("metadata")
+        writer.key("metadata")
         writer.beginObject()
         if let url = attachment.url {
             writer.member("url", url)
@@ -123,8 +123,8 @@ extension PlainJSONDialect {
     private func write(_ time: ChatTimestamp, _ writer: inout JSONWriter) {
         switch timeStyle {
         case .iso8601:
-            _ = writer.string(byteCount: ISOSeconds.byteCount) { out in
-                ISOSeconds.write(time, to: UnsafeMutableBufferPointer(start: out, count: ISOSeconds.byteCount))
+            _ = writer.string(byteCount: ISOTime.byteCount) { out in
+                ISOTime.write(time, to: UnsafeMutableBufferPointer(start: out, count: ISOTime.byteCount))
                 return true
             }
         case .reference: writer.seconds(milliseconds: Self.sinceReference(time))
@@ -134,7 +134,7 @@ extension PlainJSONDialect {
     /// `time` as the backend spells it, for an address.
     func spelled(_ time: ChatTimestamp) -> String {
         switch timeStyle {
-        case .iso8601: return ISOSeconds.text(time)
+        case .iso8601: return ISOTime.text(time)
         case .reference:
             var writer = JSONWriter()
             writer.seconds(milliseconds: Self.sinceReference(time))
@@ -146,8 +146,8 @@ extension PlainJSONDialect {
         min(max(time.milliseconds, 0), FrameTime.latestMilliseconds) - Int64(FrameTime.referenceDateSeconds) * 1000
     }
 
-    /// Times on the wire are whole seconds, so what was said in the same second as the last message known would be
-    /// missing otherwise; what comes twice is known by its id.
+    /// Times on the wire are whole seconds, so other messages in the second of the last known one would be missing
+    /// otherwise; duplicates are recognised by id.
     static func secondBefore(_ time: ChatTimestamp) -> ChatTimestamp {
         ChatTimestamp(milliseconds: max(time.milliseconds, 1000) - 1000)
     }

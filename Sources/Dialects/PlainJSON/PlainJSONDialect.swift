@@ -7,8 +7,8 @@ import JSONText
 //     {type: "typing" | "stopTyping", userId, conversationId}
 //     {type: "ack", messageId, userId, status}
 //
-// `type` is both: `typing`, `stopTyping` and `ack` are kinds of frame, everything else is the kind of a message's
-// content. An array holds messages from before. The article gives no server, so what it leaves open is an option here.
+// `type` is both: `typing`, `stopTyping` and `ack` are kinds of frame, all others kinds of content. An array holds
+// earlier messages. The article has no server, so its open questions are options here.
 
 /// The plain objects of an article; `article` in older configurations.
 ///
@@ -27,11 +27,8 @@ public struct PlainJSONDialect: Dialect {
         case read, delivered, never
     }
 
-    /// How long somebody is typing after one frame, in milliseconds.
+    /// How long typing lasts after one frame, in milliseconds.
     public static let typingMilliseconds: Int64 = 3000
-    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
-    static let maxFrameBytes = 1024 * 1024
-
     public let traits: DialectTraits
     let timeStyle: TimeStyle
     let acks: AckStyle
@@ -62,13 +59,16 @@ public struct PlainJSONDialect: Dialect {
             throw options.error("send_last_online", "cannot be on together with \"history_url\"")
         }
         try options.finish()
-        traits = DialectTraits(
+        var traits = DialectTraits(
             name: "plainjson", identity: .puppet, messageIDOrigin: .client, echoesOwnMessages: false,
-            confirmation: .receipt, typingOut: .startStop, readReport: acks == .read ? .eachMessage : .none,
-            history: history != nil ? .call : sendsLastOnline ? .socket : .none,
-            older: history != nil ? .call : .none,
-            maxFrameBytes: Self.maxFrameBytes, acknowledgedByPeople: true, reportsDelivery: acks == .delivered,
+            confirmation: .receipt, typingOut: .startStop,
             backoff: BackoffTraits(first: .seconds(2), factor: 2, cap: .seconds(30), jitter: 0.5))
+        traits.readReport = acks == .read ? .eachMessage : .none
+        traits.history = history != nil ? .call : sendsLastOnline ? .socket : .none
+        traits.older = history != nil ? .call : .none
+        traits.acknowledgedByPeople = true
+        traits.reportsDelivery = acks == .delivered
+        self.traits = traits
     }
 
     public var calls: (any DialectCalls)? { history.map { PlainJSONCalls(dialect: self, template: $0) } }
@@ -76,7 +76,7 @@ public struct PlainJSONDialect: Dialect {
     // MARK: - Reading
 
     /// The members of all three kinds.
-    private struct Fields {
+    private struct Fields: FrameMembers {
         var type: JSONField?
         var id: JSONField?
         var senderID: JSONField?
@@ -89,11 +89,6 @@ public struct PlainJSONDialect: Dialect {
         var messageID: JSONField?
         var status: JSONField?
 
-        init() {}
-
-        init(_ object: JSONField) { for (key, value) in object.members { set(key, value) } }
-
-        /// The last of members with the same name counts.
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
             switch key {
@@ -121,9 +116,7 @@ public struct PlainJSONDialect: Dialect {
         case dropped(DropReason)
     }
 
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
         var fields = Fields()
         do throws(JSONError) {
             var reader = try JSONReader(frame)
@@ -242,7 +235,7 @@ public struct PlainJSONDialect: Dialect {
                     isSelf: sender.id != nil && context.isSelf(sender))))
     }
 
-    /// What a message's metadata say of a file. Its values are strings in the article, and numbers are taken as well.
+    /// The file in a message's metadata. Its values are strings in the article, and numbers are taken as well.
     private struct Metadata {
         /// The spellings of the address, the first that is there before the others.
         private var urls: InlineArray<7, String?> = .init(repeating: nil)
@@ -272,7 +265,7 @@ public struct PlainJSONDialect: Dialect {
                 case "name": names[2] = Self.text(value)
                 case "mimeType": mime = Self.text(value)
                 case "mime_type": snakeMime = Self.text(value)
-                case "size": size = FrameMedia.size(value)
+                case "size": size = FrameNumber.count(value)
                 case "thumbnailUrl": thumbnail = Self.text(value)
                 default: break
                 }

@@ -6,9 +6,9 @@ import JSONText
 //     {"message", "user", "userID"}
 //     {"date", "id", "message", "user", "userID"}
 //
-// The server stamps date and id and sends everything to everybody, the author included. It decodes text frames only, and
-// what it cannot decode vanishes without an answer: so no key may be missing and `userID` must be a UUID. The server of
-// the tutorial's first half has neither `user` nor `userID`.
+// The server stamps date and id and sends each message to all clients, the author included. It decodes text frames only
+// and drops undecodable ones silently: so no key may be missing and `userID` must be a UUID. The server of the
+// tutorial's first half has neither `user` nor `userID`.
 
 /// The Vapor tutorial's chat: one room, no login, no history.
 ///
@@ -23,21 +23,24 @@ public struct SwiftChatDialect: Dialect {
         try options.finish()
     }
 
-    public let traits = DialectTraits(
-        name: "swiftchat", identity: .puppet, messageIDOrigin: .server, echoesOwnMessages: true,
-        confirmation: .echoByText, typingOut: .none, maxFrameBytes: Self.maxFrameBytes,
-        backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+    public let traits: DialectTraits = {
+        var traits = DialectTraits(
+            name: "swiftchat", identity: .puppet, messageIDOrigin: .server, echoesOwnMessages: true,
+            confirmation: .echoByText, typingOut: .none,
+            backoff: BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25))
+        traits.maxFrameBytes = Self.maxFrameBytes
+        return traits
+    }()
 
     // MARK: - Reading
 
-    private struct Fields {
+    private struct Fields: FrameMembers {
         var date: JSONField?
         var id: JSONField?
         var message: JSONField?
         var user: JSONField?
         var userID: JSONField?
 
-        /// The last of members with the same name counts.
         @inline(__always)
         mutating func set(_ key: JSONField, _ value: JSONField) {
             switch key {
@@ -52,30 +55,16 @@ public struct SwiftChatDialect: Dialect {
     }
 
     /// No frame has a type, so no drop names one.
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
         guard !isBinary else { return .dropped(.wrongType, typeKey: nil) }
         var fields = Fields()
-        do throws(JSONError) {
-            var reader = try JSONReader(frame)
-            if try reader.enterObject() {
-                while let (key, value) = try reader.nextMember() { fields.set(key, value) }
-                try reader.finish()
-            } else {
-                _ = try reader.readValue()
-                try reader.finish()
-                return .dropped(.notObject, typeKey: nil)
-            }
-        } catch {
-            return .dropped(.malformed, typeKey: nil)
-        }
+        if let flaw = fields.read(frame) { return .dropped(flaw, typeKey: nil) }
         guard let message = fields.message, !message.isNull else { return .dropped(.missingField, typeKey: nil) }
         guard let text = message.string else { return .dropped(.wrongType, typeKey: nil) }
         let sender = ChatPerson(id: FrameText.id(fields.userID), name: FrameText.nonEmpty(fields.user))
         return .event(
             .message(
-                .everyday(
+                .plain(
                     id: FrameText.id(fields.id), sender: sender, text: text,
                     at: FrameTime(epoch: .reference).read(fields.date),
                     // This wire has ids, so a name alone is never us.
@@ -98,7 +87,6 @@ public struct SwiftChatDialect: Dialect {
             writer.appendToString(id)
             writer.verbatim(#""}"#)
         }
-        guard bytes.count <= Self.maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: bytes, isBinary: false))
+        return .text(bytes, maxBytes: Self.maxFrameBytes)
     }
 }

@@ -3,11 +3,11 @@ import JSONText
 import WireBytes
 
 extension TypedDialect {
-    /// A command becomes one binary frame. It must carry the id of who acts, a receipt excepted; a message also its own id
-    /// and time, an edit the time. What would be longer than the traits allow is `.tooLong`.
+    /// A command becomes one binary frame. It must carry the actor's id, a receipt excepted; a message also its own id
+    /// and time, an edit the time. Frames beyond the traits' limit are `.tooLong`.
     ///
-    /// With `fallback_text` a message is its text and nothing else is said: who understands bare strings would show the
-    /// rest as chat.
+    /// With `fallback_text` a message is its text, and other commands have no frame: readers of bare strings would show
+    /// it as chat.
     public func encode(_ command: ChatCommand, context: DialectContext) -> EncodedCommand {
         if isPlainText {
             guard case .message(let message) = command else { return .unsupported(.unsupported) }
@@ -20,12 +20,10 @@ extension TypedDialect {
         case .edit(let edit):
             guard let at = edit.at, let sender = Actor(edit.sender) else { return .unsupported(.missingField) }
             return frame(.edit) { writer in
-                writer.key("id")
-                writer.id(edit.id)
+                writer.member("id", id: edit.id)
                 Self.write(edit.room, home, to: &writer)
                 Self.write(sender, to: &writer)
-                writer.key("text")
-                writer.string(edit.text)
+                writer.member("text", edit.text)
                 writer.key("editedAt")
                 Self.write(at, to: &writer)
             }
@@ -41,16 +39,14 @@ extension TypedDialect {
             return frame(.typing) { writer in
                 Self.write(typing.room, home, to: &writer)
                 Self.write(sender, to: &writer)
-                writer.key("active")
-                writer.bool(typing.state == .start)
+                writer.member("active", flag: typing.state == .start)
             }
         case .receipt(let receipt) where receipt.state != .sent:
             guard !receipt.ids.isEmpty else { return .unsupported(.missingField) }
             return frame(.receipt) { writer in
                 Self.write(receipt.room, home, to: &writer)
                 Self.write(receipt.ids, to: &writer)
-                writer.key("state")
-                writer.string(receipt.state.rawValue)
+                writer.member("state", receipt.state.rawValue)
                 if let reader = Actor(receipt.by) { Self.write(reader, to: &writer) }
             }
         case .join(let membership): return presence(membership.user, "joined", membership.room, home)
@@ -62,12 +58,9 @@ extension TypedDialect {
             return frame(.reaction) { writer in
                 Self.write(reaction.room, home, to: &writer)
                 Self.write(sender, to: &writer)
-                writer.key("messageId")
-                writer.id(reaction.target)
-                writer.key("emoji")
-                writer.string(reaction.emoji)
-                writer.key("active")
-                writer.bool(reaction.operation == .add)
+                writer.member("messageId", id: reaction.target)
+                writer.member("emoji", reaction.emoji)
+                writer.member("active", flag: reaction.operation == .add)
             }
         case .receipt, .auth, .subscribe, .fetch, .ping, .pong:
             return .unsupported(.unsupported)
@@ -77,8 +70,7 @@ extension TypedDialect {
     private static func plainText(_ message: ChatMessage) -> EncodedCommand {
         let text = FrameAttachment.textWithLinks(message.text, message.attachments)
         guard !text.isEmpty else { return .unsupported(.missingField) }
-        guard text.utf8.count <= maxFrameBytes else { return .unsupported(.tooLong) }
-        return .frame(EncodedFrame(bytes: Array(text.utf8), isBinary: false))
+        return .text(Array(text.utf8))
     }
 
     @inline(never)  // inlined, it would take copies of the ids
@@ -87,43 +79,34 @@ extension TypedDialect {
     ) -> EncodedCommand {
         guard let id, let at, let senderID = sender.id else { return .unsupported(.missingField) }
         return frame(.message) { writer in
-            writer.key("id")
-            writer.id(id)
+            writer.member("id", id: id)
             Self.write(message.room, home, to: &writer)
-            writer.key("senderId")
-            writer.id(senderID)
+            writer.member("senderId", id: senderID)
             writer.key("senderName")
             if let name = sender.name { writer.string(name) } else { writer.id(senderID) }
-            writer.key("text")
-            writer.string(message.text)
+            writer.member("text", message.text)
             writer.key("sentAt")
             Self.write(at, to: &writer)
             if let replyTo = message.replyTo {
-                writer.key("replyTo")
-                writer.id(replyTo)
+                writer.member("replyTo", id: replyTo)
             }
             if !message.attachments.isEmpty { Self.write(message.attachments, to: &writer) }
         }
     }
 
-    private func presence(
-        _ user: ChatPerson, _ state: String, _ room: String?, _ home: String
-    ) -> EncodedCommand {
+    private func presence(_ user: ChatPerson, _ state: String, _ room: String?, _ home: String) -> EncodedCommand {
         guard let user = Actor(user) else { return .unsupported(.missingField) }
         return frame(.presence) { writer in
             Self.write(room, home, to: &writer)
-            writer.key("userId")
-            writer.id(user.id)
-            writer.key("userName")
-            writer.string(user.name)
-            writer.key("state")
-            writer.string(state)
+            writer.member("userId", id: user.id)
+            writer.member("userName", user.name)
+            writer.member("state", state)
         }
     }
 
     // MARK: - Parts
 
-    /// Who acts, with both parts: the reference decoders take no frame without them.
+    /// The actor, with both parts: the reference decoders take no frame without them.
     private struct Actor {
         let id: ChatID
         let name: String
@@ -137,10 +120,8 @@ extension TypedDialect {
     }
 
     private static func write(_ sender: Actor, to writer: inout JSONWriter) {
-        writer.key("senderId")
-        writer.id(sender.id)
-        writer.key("senderName")
-        writer.string(sender.name)
+        writer.member("senderId", id: sender.id)
+        writer.member("senderName", sender.name)
     }
 
     private static func write(_ room: String?, _ home: String, to writer: inout JSONWriter) {
@@ -166,32 +147,25 @@ extension TypedDialect {
         for file in files {
             writer.beginObject()
             if let url = file.url {
-                writer.key("url")
-                writer.string(url)
+                writer.member("url", url)
             }
             if let name = file.name {
-                writer.key("name")
-                writer.string(name)
+                writer.member("name", name)
             }
             if let mime = file.mime {
-                writer.key("mimeType")
-                writer.string(mime)
+                writer.member("mimeType", mime)
             }
             if let size = file.size {
-                writer.key("size")
-                writer.integer(size)
+                writer.member("size", number: size)
             }
-            writer.key("kind")
-            writer.string(file.kind.rawValue)
+            writer.member("kind", file.kind.rawValue)
             writer.endObject()
         }
         writer.endArray()
     }
 
     /// The frame around the payload that `body` writes.
-    private func frame(
-        _ type: PayloadType, _ body: (inout JSONWriter) -> Void
-    ) -> EncodedCommand {
+    private func frame(_ type: PayloadType, _ body: (inout JSONWriter) -> Void) -> EncodedCommand {
         JSONWriter.onStack { payload in
             payload.beginObject()
             body(&payload)
@@ -199,7 +173,7 @@ extension TypedDialect {
             let head = heads[type.rawValue]
             let tail: StaticString = #""}"#
             let digits = Base64.encodedCount(payload.count)
-            guard head.count + digits + tail.utf8CodeUnitCount <= Self.maxFrameBytes else {
+            guard head.count + digits + tail.utf8CodeUnitCount <= DialectTraits.usualMaxFrameBytes else {
                 return .unsupported(.tooLong)
             }
             let bytes = payload.withBytes { payload in

@@ -3,12 +3,12 @@ import JSONText
 import WireBytes
 
 // The wire of an article about WebSocket clients in Swift: an object with a type and a payload, and the payload is the
-// base64 of a JSON object, because that is what `Data` becomes in a `JSONEncoder`.
+// base64 of a JSON object, as a `JSONEncoder` writes `Data`.
 //
 //     {"type": "chat.message", "payload": "eyJpZCI6Im0xIiwi..."}
 //
-// The article fixes this much and leaves the types to the application; ``TypedDialect/PayloadType`` lists ours. Dates are
-// seconds since 2001, the encoder's default. Frames go out binary and are read either way.
+// The article fixes this much and leaves the types to the application; ``TypedDialect/PayloadType`` lists those of this
+// dialect. Dates are seconds since 2001, the encoder's default. Frames go out binary and are read either way.
 //
 // A reader here meets servers of any language, so a payload may also be unpadded or URL-safe base64, a plain object, or an
 // array of byte values, which is the encoder's other strategy for `Data`.
@@ -17,43 +17,27 @@ import WireBytes
 ///
 /// Source: observed, typed fixtures/in.jsonl, out.jsonl.
 public struct TypedDialect: Dialect {
-    /// What a frame can be about.
+    /// Kinds of payload.
     enum PayloadType: Int, CaseIterable {
         case message, edit, delete, typing, receipt, presence, reaction, system, history, error
 
-        /// The name on the wire, unless the options say another.
-        var defaultName: String {
-            switch self {
-            case .message: "chat.message"
-            case .edit: "chat.edit"
-            case .delete: "chat.delete"
-            case .typing: "chat.typing"
-            case .receipt: "chat.receipt"
-            case .presence: "chat.presence"
-            case .reaction: "chat.reaction"
-            case .system: "chat.system"
-            case .history: "chat.history"
-            case .error: "chat.error"
-            }
-        }
+        /// The name on the wire where the options do not rename it.
+        var defaultName: String { "chat.\(self)" }
     }
 
     /// How long a start of typing holds without another, in milliseconds. The wire does not say; the same as elsewhere.
     public static let typingMilliseconds: Int64 = 3000
 
-    /// Largest frame that we send, in bytes: Apple's WebSocket client refuses longer messages unless told otherwise.
-    static let maxFrameBytes = 1024 * 1024
-
     /// Names on the wire by raw value of the type.
     private let names: [[UInt8]]
-    /// What stands before the base64, by raw value of the type.
+    /// The frame before the base64, by raw value of the type.
     let heads: [[UInt8]]
     /// Whether frames that are no JSON objects are messages, and messages are sent so.
     let isPlainText: Bool
     private let plainTextSender: ChatPerson
 
     /// Options: `types`, a table of other names for types; `fallback_text`, whether bare strings are messages; and
-    /// `fallback_sender`, under whose name these appear.
+    /// `fallback_sender`, their sender's name.
     public init(_ options: consuming DialectOptions = DialectOptions()) throws(DialectOptionError) {
         var types = try options.table("types")
         var names: [[UInt8]] = []
@@ -75,15 +59,14 @@ public struct TypedDialect: Dialect {
         heads = names.map { name in
             var writer = JSONWriter()
             writer.beginObject()
-            writer.key("type")
-            writer.string(String(decoding: name, as: UTF8.self))
+            writer.member("type", String(decoding: name, as: UTF8.self))
             writer.key("payload")
             writer.beginString()
             return writer.finish()
         }
     }
 
-    /// A wire of bare strings names nobody and confirms nothing, whatever the typed frames beside them can do.
+    /// A wire of bare strings has no senders and no confirmations, even beside typed frames.
     public let traits: DialectTraits
 
     private static func traits(isPlainText: Bool) -> DialectTraits {
@@ -91,9 +74,10 @@ public struct TypedDialect: Dialect {
             name: "typed", identity: isPlainText ? .single : .puppet,
             messageIDOrigin: isPlainText ? .server : .client, echoesOwnMessages: false,
             confirmation: isPlainText ? .none : .receipt, typingOut: isPlainText ? .none : .startStop,
-            readReport: isPlainText ? .none : .eachMessage, tellsOfLeaves: true, maxFrameBytes: Self.maxFrameBytes,
             backoff: BackoffTraits(
                 first: .seconds(1), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 10))
+        traits.readReport = isPlainText ? .none : .eachMessage
+        traits.tellsOfLeaves = true
         // The article leaves receipts to the application.
         traits.confirmationIsGuess = !isPlainText
         traits.namesSenders = !isPlainText
@@ -102,32 +86,25 @@ public struct TypedDialect: Dialect {
 
     // MARK: - The envelope
 
-    public func decode(
-        _ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext
-    ) -> DecodedFrame {
+    private struct Envelope: FrameMembers {
         var type: JSONField?
         var payload: JSONField?
-        do throws(JSONError) {
-            var reader = try JSONReader(frame)
-            if try reader.enterObject() {
-                while let (key, value) = try reader.nextMember() {
-                    switch key {
-                    case "type": type = value
-                    case "payload": payload = value
-                    default: break
-                    }
-                }
-                try reader.finish()
-            } else {
-                _ = try reader.readValue()
-                try reader.finish()
-                return isPlainText ? plainText(frame) : .dropped(.notObject, typeKey: nil)
+
+        @inline(__always)
+        mutating func set(_ key: JSONField, _ value: JSONField) {
+            switch key {
+            case "type": type = value
+            case "payload": payload = value
+            default: break
             }
-        } catch {
-            return isPlainText ? plainText(frame) : .dropped(.malformed, typeKey: nil)
         }
-        guard let type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
-        guard let payload, !payload.isNull else {
+    }
+
+    public func decode(_ frame: UnsafeRawBufferPointer, isBinary: Bool, context: DialectContext) -> DecodedFrame {
+        var envelope = Envelope()
+        if let flaw = envelope.read(frame) { return isPlainText ? plainText(frame) : .dropped(flaw, typeKey: nil) }
+        guard let type = envelope.type, !type.isNull else { return .dropped(.missingField, typeKey: nil) }
+        guard let payload = envelope.payload, !payload.isNull else {
             return .dropped(.missingField, typeKey: FrameText.typeKey(type))
         }
         guard type.kind == .string else { return .dropped(.wrongType, typeKey: FrameText.typeKey(type)) }
@@ -141,7 +118,7 @@ public struct TypedDialect: Dialect {
         names.firstIndex { $0.withUnsafeBufferPointer(field.equals) }.flatMap(PayloadType.init(rawValue:))
     }
 
-    /// Somebody's words where the wire has no form for them. A number or a word of JSON is something to say, too.
+    /// A text frame on wires without JSON. A number or a word of JSON is a text, too.
     private func plainText(_ frame: UnsafeRawBufferPointer) -> DecodedFrame {
         var bytes = frame
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = UnsafeRawBufferPointer(rebasing: bytes[3...]) }
@@ -186,9 +163,8 @@ public struct TypedDialect: Dialect {
         _ scratch: UnsafeMutableRawBufferPointer, _ count: Int, _ type: PayloadType, _ context: DialectContext
     ) -> DecodedFrame {
         var payload = TypedPayload()
-        if let flaw = payload.read(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(scratch)[..<count])) {
-            return .dropped(flaw, typeKey: nil)
-        }
+        let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(scratch)[..<count])
+        if let flaw = payload.read(bytes) { return .dropped(flaw, typeKey: nil) }
         return payload.decoded(type, context)
     }
 }

@@ -11,7 +11,7 @@ struct TypedDrop: Error {
 }
 
 /// The members of a payload of any type. Valid for as long as its bytes are.
-struct TypedPayload {
+struct TypedPayload: FrameMembers {
     private var id: JSONField?
     private var room: JSONField?
     private var senderID: JSONField?
@@ -33,31 +33,8 @@ struct TypedPayload {
     private var complaint: JSONField?
     private var ref: JSONField?
 
-    init() {}
-
-    /// Reads a document. Returns what is wrong with it; nil when nothing is.
-    mutating func read(_ bytes: UnsafeRawBufferPointer) -> DropReason? {
-        do throws(JSONError) {
-            var reader = try JSONReader(bytes)
-            let isObject = try reader.enterObject()
-            if isObject {
-                while let (key, value) = try reader.nextMember() { set(key, value) }
-            } else {
-                _ = try reader.readValue()
-            }
-            try reader.finish()
-            return isObject ? nil : .notObject
-        } catch {
-            return .malformed
-        }
-    }
-
-    /// Looks into an object that a reader has passed.
-    init(_ object: JSONField) { for (key, value) in object.members { set(key, value) } }
-
-    /// The last of members with the same name counts.
     @inline(__always)
-    private mutating func set(_ key: JSONField, _ value: JSONField) {
+    mutating func set(_ key: JSONField, _ value: JSONField) {
         switch key {
         case "id": id = value
         case "room": room = value
@@ -158,7 +135,7 @@ struct TypedPayload {
             throw .wrongType
         }
         let sender = sender
-        return .everyday(
+        return .plain(
             id: FrameText.id(id), room: roomName, sender: sender, text: text?.string ?? "", at: time(sentAt),
             attachments: files, replyTo: FrameText.id(replyTo), isSelf: Self.isSelf(sender, context))
     }

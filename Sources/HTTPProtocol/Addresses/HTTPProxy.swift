@@ -1,12 +1,12 @@
 import WireBytes
 
-/// Why a text is not a proxy that we could use.
+/// Why a text is not a usable proxy.
 public enum HTTPProxyError: Error, Equatable, Sendable {
     case unsupportedScheme(String)
     case malformed(String)
     case tooLong
 
-    /// What is wrong, for an operator. Never repeats user or password.
+    /// The fault, for an operator. Never repeats user or password.
     public var sentence: String {
         switch self {
         case .unsupportedScheme(let scheme):
@@ -17,7 +17,7 @@ public enum HTTPProxyError: Error, Equatable, Sendable {
     }
 }
 
-/// An HTTP proxy that opens tunnels with CONNECT, and what it is told about us.
+/// An HTTP proxy that opens tunnels with CONNECT, and the credentials for it.
 public struct HTTPProxy: Hashable, Sendable {
     /// Longest text that is read, in bytes: a host name, a port, and credentials of a generous size.
     public static let maxTextBytes = 4096
@@ -29,11 +29,11 @@ public struct HTTPProxy: Hashable, Sendable {
     /// The value of `Proxy-Authorization`; a secret.
     let authorization: String?
 
-    /// Whether the proxy is given a user and a password.
+    /// Whether the proxy is sent a user and a password.
     public var hasCredentials: Bool { authorization != nil }
 
-    /// Reads `http://[USER[:PASSWORD]@]HOST[:PORT]`; user and password may be percent-encoded. Without a scheme `http://`
-    /// is meant, as other programs read their environment; without a port 80, or `defaultPort`.
+    /// Reads `http://[USER[:PASSWORD]@]HOST[:PORT]`; user and password may be percent-encoded. Without a scheme it is
+    /// `http://`, as for other programs that read the environment; without a port 80, or `defaultPort`.
     ///
     /// Source: RFC 9110 §9.3.6; RFC 3986 §3.2.
     public init(parsing text: String) throws(HTTPProxyError) {
@@ -45,7 +45,7 @@ public struct HTTPProxy: Hashable, Sendable {
             guard scheme == "http" else { throw .unsupportedScheme(scheme) }
             bytes = bytes[(mark + 3)...]
         }
-        // A password may hold an @ that somebody forgot to encode; the last one ends it.
+        // A password may hold an unencoded @; the last one ends it.
         if let at = bytes.lastIndex(of: UInt8(ascii: "@")) {
             authorization = try Self.authorization(bytes[..<at])
             bytes = bytes[(at + 1)...]
@@ -75,32 +75,14 @@ public struct HTTPProxy: Hashable, Sendable {
     /// Source: RFC 7617 §2.
     private static func authorization(_ userInfo: ArraySlice<UInt8>) throws(HTTPProxyError) -> String {
         let colon = userInfo.firstIndex(of: UInt8(ascii: ":")) ?? userInfo.endIndex
-        guard let user = percentDecoded(userInfo[..<colon]),
-            let password = percentDecoded(userInfo[colon...].dropFirst())
+        guard let user = HTTPURL.percentDecoded(userInfo[..<colon]),
+            let password = HTTPURL.percentDecoded(userInfo[colon...].dropFirst())
         else { throw .malformed("user or password has a % that is not followed by two hexadecimal digits") }
         guard !user.contains(UInt8(ascii: ":")) else { throw .malformed("a user name cannot hold a colon") }
         guard !(user + password).contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             throw .malformed("user or password has a control character")
         }
         return "Basic " + Base64.encode(user + [UInt8(ascii: ":")] + password)
-    }
-
-    private static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
-        var out: [UInt8] = []
-        var rest = bytes
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                out.append(byte)
-                continue
-            }
-            let digits = rest.prefix(2)
-            guard digits.count == 2, digits.allSatisfy(ASCII.isHexDigit),
-                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-            else { return nil }
-            out.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return out
     }
 }
 
@@ -111,19 +93,19 @@ extension HTTPProxy: CustomStringConvertible, CustomDebugStringConvertible, Cust
     public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
-/// Which proxy, if any, leads to a URL.
+/// Selects the proxy, if any, for a URL.
 public struct HTTPProxyRules: Sendable {
     public enum Route: Equatable, Sendable {
         case direct
         case proxy(HTTPProxy)
-        /// Something names a proxy that cannot be used; the sentence says what and why.
+        /// A setting names a proxy that cannot be used; the sentence names it and the reason.
         case unusable(String)
     }
 
     private var plain = Route.direct
     private var secure = Route.direct
     private var exceptions: [HTTPProxyException] = []
-    /// Loopback needs no proxy, unless somebody names one for the very room.
+    /// Loopback needs no proxy, unless one is configured for the very room.
     private var sparesLoopback = false
 
     /// No proxy for anything.
@@ -137,9 +119,9 @@ public struct HTTPProxyRules: Sendable {
         secure = plain
     }
 
-    /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say; the lower-case spelling counts before the upper-case
-    /// one, and an empty value as none. There is no RFC for these; curl, Go and Python agree on what is read here. Hosts
-    /// that are `localhost` or a loopback address are reached directly, as in Go.
+    /// The rules of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`; the lower-case spelling counts before the
+    /// upper-case one, and an empty value as none. There is no RFC for these; curl, Go and Python agree on the forms
+    /// read here. Hosts that are `localhost` or a loopback address are reached directly, as in Go.
     public init(environment variables: [String: String]) {
         func value(_ name: String) -> (name: String, text: String)? {
             for name in [ASCII.lowercased(name), name] {
@@ -190,9 +172,9 @@ enum HTTPProxyException: Equatable {
     /// Most entries that are read; lists are written by people and generated for clusters, and each link looks at all.
     static let maxEntries = 1000
 
-    /// Entries apart by commas or blanks: `*`, `example.com` (it and what is below), `.example.com` and `*.example.com` (what
-    /// is below), an address, a network such as `10.0.0.0/8`; names and addresses with a port where they end in one. What
-    /// is none of these names no host and is skipped.
+    /// Entries separated by commas or blanks: `*`, `example.com` (it and its subdomains), `.example.com` and
+    /// `*.example.com` (subdomains alone), an address, a network such as `10.0.0.0/8`; names and addresses with a port
+    /// where they end in one. Other texts name no host and are skipped.
     static func list(_ text: String) -> [HTTPProxyException] {
         Array(text.utf8).split { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }.prefix(maxEntries)
             .compactMap { entry(ASCII.lowercased(String(decoding: $0, as: UTF8.self))) }

@@ -7,8 +7,8 @@ public enum HTTPTunnelRefusal: Error, Equatable, Sendable {
     /// The bytes are not an HTTP head, and why.
     case malformed(String)
 
-    /// Whether the proxy wants other credentials than it was given; trying again soon would not help. 407 is the status
-    /// for it; tinyproxy 1.11 says 401 when they are wrong.
+    /// Whether the proxy wants other credentials; trying again soon would not help. 407 is the status for it; tinyproxy
+    /// 1.11 sends 401 when they are wrong.
     ///
     /// Source: RFC 9110 §15.5.8; observed, tinyproxy with BasicAuth.
     public var isAboutCredentials: Bool {
@@ -19,8 +19,8 @@ public enum HTTPTunnelRefusal: Error, Equatable, Sendable {
 
 /// A tunnel through an HTTP proxy: CONNECT bytes out, the answer's bytes in.
 ///
-/// Once it stands, everything in both directions belongs to whoever asked for it, from the first byte after the answer's
-/// head on.
+/// Once it is established, all bytes in both directions belong to the tunnelled protocol, from the first one after the
+/// answer's head on.
 ///
 /// Source: RFC 9110 §9.3.6.
 public struct HTTPProxyTunnel: Sendable {
@@ -43,7 +43,7 @@ public struct HTTPProxyTunnel: Sendable {
     private var finished: Outcome?
 
     /// - Parameters:
-    ///   - url: where the tunnel shall lead; its host and port count.
+    ///   - url: the end of the tunnel; its host and port count.
     ///   - userAgent: sent when not empty.
     /// - Throws: ``HTTPProtocolError/invalidOutgoingField(_:)`` when `userAgent` cannot stand in a header.
     public init(to url: HTTPURL, through proxy: HTTPProxy, userAgent: String = "") throws(HTTPProtocolError) {
@@ -63,7 +63,7 @@ public struct HTTPProxyTunnel: Sendable {
     /// Writes the request.
     public func request(into out: inout ByteWriter) throws(HTTPProtocolError) { try head.serialize(into: &out) }
 
-    /// Feeds what the proxy sent. After an outcome other than `.needMoreData` the machine is over and repeats it.
+    /// Feeds bytes from the proxy. After an outcome other than `.needMoreData` the machine is over and repeats it.
     public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer) -> Outcome {
         if let finished { return finished }
         var offset = 0
@@ -81,7 +81,7 @@ public struct HTTPProxyTunnel: Sendable {
                 interimCount += 1
                 decoder = HTTPHeadDecoder(.response)
             case 200...299:
-                // A length in such an answer says nothing. Source: RFC 9110 §9.3.6.
+                // A length in such an answer has no meaning. Source: RFC 9110 §9.3.6.
                 return finish(.established(consumed: offset))
             default:
                 return finish(
@@ -98,7 +98,7 @@ public struct HTTPProxyTunnel: Sendable {
         return outcome
     }
 
-    /// What was wrong, for an operator.
+    /// The reason of a refusal, for an operator.
     public func sentence(_ refusal: HTTPTunnelRefusal) -> String {
         switch refusal {
         case .malformed(let why): return "the answer of the proxy \(proxy) is not HTTP: \(why)"

@@ -1,6 +1,6 @@
 import WireBytes
 
-// What is made of a URL: its parts with more in the query, and what a reference in an answer means.
+// Derived URLs: the same with more in the query, and the target of a reference in an answer.
 
 extension HTTPURL {
     /// The same URL with `items` added to the query, percent-encoded; names that are in it already are left as they are.
@@ -34,8 +34,12 @@ extension HTTPURL {
     ///
     /// Source: RFC 3986 §2.1.
     public static func percentDecoded(_ text: String) -> String? {
+        percentDecoded(Array(text.utf8)[...]).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    static func percentDecoded(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
         var out: [UInt8] = []
-        var rest = text.utf8[...]
+        var rest = bytes
         while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "%") else {
                 out.append(byte)
@@ -43,12 +47,12 @@ extension HTTPURL {
             }
             let digits = rest.prefix(2)
             guard digits.count == 2, digits.allSatisfy(ASCII.isHexDigit),
-                let value = UInt8(String(Substring(digits)), radix: 16)
+                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
             else { return nil }
             out.append(value)
             rest = rest.dropFirst(2)
         }
-        return String(validating: out, as: UTF8.self)
+        return out
     }
 
     /// `text` with everything but letters, digits and `-._~` as `%XX`.
@@ -67,8 +71,8 @@ extension HTTPURL {
         return String(decoding: out, as: UTF8.self)
     }
 
-    /// Whether the path of `target`, which may have a query, has a segment `.` or `..`: it may lead to another place than it
-    /// says. Slashes and dots count however they are encoded, since some servers decode before they look.
+    /// Whether the path of `target`, which may have a query, has a segment `.` or `..`, and so may lead elsewhere.
+    /// Slashes and dots count however they are encoded, since some servers decode before they check.
     public static func climbs(_ target: String) -> Bool {
         var path = ASCII.lowercased(String(target.prefix { $0 != "?" && $0 != "#" }))
         // Encoded twice, or more often: each round makes it shorter.
@@ -79,8 +83,8 @@ extension HTTPURL {
         return path.split(separator: "/").contains { $0 == "." || $0 == ".." }
     }
 
-    /// What a `Location` in an answer from this URL points to. `http` and `https` mean `ws` and `wss` where this URL is one
-    /// of those; a fragment is dropped.
+    /// The target of a `Location` in an answer from this URL. `http` and `https` become `ws` and `wss` where this URL
+    /// is one of those; a fragment is dropped.
     ///
     /// Source: RFC 9110 §10.2.2; RFC 3986 §5.2.
     public func resolving(location: String) throws(HTTPURLError) -> HTTPURL {

@@ -1,6 +1,6 @@
 import WireBytes
 
-/// Why a text is not a URL that we would connect to.
+/// Why a text is not a URL to connect to.
 public enum HTTPURLError: Error, Equatable, Sendable {
     case unknownScheme(String)
     case userInfoNotAllowed
@@ -10,7 +10,7 @@ public enum HTTPURLError: Error, Equatable, Sendable {
     case invalidCharacter
     case missingSocketPath
 
-    /// What is wrong, for an operator.
+    /// The fault, for an operator.
     public var sentence: String {
         switch self {
         case .unknownScheme(let scheme):
@@ -167,5 +167,18 @@ extension HTTPURL: CustomStringConvertible {
         let path = pathAndQuery.utf8.prefix { $0 != UInt8(ascii: "?") }
         let resource = String(decoding: path, as: UTF8.self)
         return isUnixSocket ? "\(scheme)://\(host):\(resource)" : "\(scheme)://\(hostHeader)\(resource)"
+    }
+}
+
+/// The peer of a connection.
+public struct HTTPOrigin: Hashable, Sendable {
+    public var scheme: String
+    public var host: String
+    public var port: UInt16
+
+    public init(_ url: HTTPURL) {
+        scheme = url.scheme
+        host = url.host
+        port = url.port
     }
 }

@@ -1,14 +1,14 @@
-/// Names of what lets its bearer in: of parameters in links, of settings, and of members of frames.
+/// Names of credentials: of parameters in links, of settings, and of members of frames.
 public enum SecretNames {
     private static let endings = [
         "password", "passwd", "token", "secret", "credential", "authorization", "api_key", "apikey",
     ]
-    /// What other words may end with.
+    /// Endings of other words.
     private static let words: Set = ["auth", "bearer", "jwt", "session", "sid"]
-    /// Of links that are signed for one file and for some time, and made to be passed on.
+    /// Beginnings of the parameters of links that are signed for one file and for some time, and made to be passed on.
     private static let signatures = ["x_amz_", "x_goog_"]
 
-    /// Whether what is called `name` is a secret; the case makes no difference, nor do `-` and `_`.
+    /// Whether `name` is that of a secret; without case, `-` and `_`.
     public static func contains(_ name: some StringProtocol) -> Bool {
         let name = name.lowercased().replacing("-", with: "_")
         guard !signatures.contains(where: { name.hasPrefix($0) }) else { return false }

@@ -9,8 +9,7 @@ public import WireBytes
 // | body     | its body is being read                   | whole → idle, or over; error, time-out, end → over      |
 // | over     | of no more use                           |                                                         |
 //
-// Requests are not pipelined. Bytes that nobody asked for end the connection: they could be the answer to a request of
-// somebody before us.
+// Requests are not pipelined. Unsolicited bytes end the connection: they could be the answer to an earlier request.
 
 /// Times and sizes of a client's connection.
 public struct HTTPClientLimits: Equatable, Sendable {
@@ -37,8 +36,8 @@ public struct HTTPClientConnection {
         /// Content of the response's body, never empty.
         case bodyPart(ByteSlice)
         /// The response is whole. ``isReusable`` says whether the connection may take another request.
-        case responseComplete(trailers: HTTPHeaders)
-        /// The connection is of no more use. No ``responseComplete(trailers:)`` follows.
+        case responseComplete
+        /// The connection is of no more use. No ``responseComplete`` follows.
         case failed(HTTPProtocolError)
     }
 
@@ -75,10 +74,10 @@ public struct HTTPClientConnection {
 
     // MARK: - Asking
 
-    /// Writes the head of a request, with the fields that say how long its body is. `head` has its Host already.
+    /// Writes the head of a request, with the fields that frame its body. `head` has its Host already.
     ///
-    /// - Throws: before anything is written: for characters that must not stand in a head, for framing fields in `head`, or
-    ///   while a request is in progress.
+    /// - Throws: before anything is written: for characters that must not stand in a head, for framing fields in
+    ///   `head`, or while a request is in progress.
     public mutating func startRequest(
         _ head: HTTPRequestHead, body: HTTPOutgoingBody, now: MonotonicInstant, into out: inout ByteWriter
     ) throws(HTTPProtocolError) {
@@ -131,11 +130,11 @@ public struct HTTPClientConnection {
     /// Ends the request. Required after each ``startRequest(_:body:now:into:)``, also without a body.
     public mutating func finishRequest(into out: inout ByteWriter) throws(HTTPProtocolError) {
         guard let writer = bodyWriter else { throw .misuse("there is no request to finish") }
-        try writer.finish(trailers: HTTPHeaders(), into: &out)
+        try writer.finish(into: &out)
         bodyWriter = nil
     }
 
-    // MARK: - What happened
+    // MARK: - Input
 
     public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer, now: MonotonicInstant) -> [Event] {
         var events: [Event] = []
@@ -166,9 +165,9 @@ public struct HTTPClientConnection {
                     case .part(let range):
                         events.append(.bodyPart(ByteSlice(copying: UnsafeRawBufferPointer(rebasing: rest[range]))))
                         offset += range.upperBound
-                    case .end(let trailers, let consumed):
+                    case .end(let consumed):
                         offset += consumed
-                        complete(trailers, &events)
+                        complete(&events)
                     }
                 }
             }
@@ -187,7 +186,7 @@ public struct HTTPClientConnection {
         case .head: fail(.endedEarly, &events)
         case .body:
             if bodyDecoder?.mayEndHere == true {
-                complete(HTTPHeaders(), &events)
+                complete(&events)
             } else {
                 fail(.endedEarly, &events)
             }
@@ -208,7 +207,7 @@ public struct HTTPClientConnection {
         _ head: HTTPResponseHead, now: MonotonicInstant, _ events: inout [Event]
     ) throws(HTTPProtocolError) {
         if head.status < 200 {
-            // We asked for no upgrade. Source: RFC 9110 §15.2.2.
+            // No upgrade was asked for. Source: RFC 9110 §15.2.2.
             guard head.status != 101 else { throw .unexpectedResponse }
             interimCount += 1
             guard interimCount <= limits.maxInterimResponses else {
@@ -219,7 +218,7 @@ public struct HTTPClientConnection {
         }
         let framing = try HTTPBodyFraming(response: head, to: method)
         bodyDecoder = try HTTPBodyDecoder(framing, maxBytes: limits.maxBodyBytes)
-        // An answer before the end of our body leaves the rest of it in doubt.
+        // An answer before the end of the request's body leaves the rest of it in doubt.
         if head.version < .http11 || framing == .untilClose || bodyWriter != nil
             || head.headers.contains(token: "close", in: "Connection")
         {
@@ -230,7 +229,7 @@ public struct HTTPClientConnection {
         events.append(.response(head))
     }
 
-    private mutating func complete(_ trailers: HTTPHeaders, _ events: inout [Event]) {
+    private mutating func complete(_ events: inout [Event]) {
         if keepsAlive {
             bodyDecoder = nil
             deadline = nil
@@ -238,7 +237,7 @@ public struct HTTPClientConnection {
         } else {
             end()
         }
-        events.append(.responseComplete(trailers: trailers))
+        events.append(.responseComplete)
     }
 
     private mutating func fail(_ error: HTTPProtocolError, _ events: inout [Event]) {

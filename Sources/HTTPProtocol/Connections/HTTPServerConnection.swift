@@ -9,7 +9,7 @@ public import WireBytes
 // | idle     | between two requests           | first byte → head; idle time-out, drain → over               |
 // | head     | a head is being read           | whole → body or complete; error, time-out → over             |
 // | body     | its body is being read         | whole → complete; error, time-out, early answer → over       |
-// | complete | all of it was told             | answered → idle, or over where the connection is not kept    |
+// | complete | all of it was delivered        | answered → idle, or over where the connection does not persist |
 // | over     | nothing is read any more       |                                                              |
 //
 // | response | meaning                        | next                                                         |
@@ -18,8 +18,8 @@ public import WireBytes
 // | awaited  | the owner owes an answer       | startResponse → sending                                      |
 // | sending  | its head is out                | finishResponse → none                                        |
 //
-// Requests are answered one after the other: what a client sends ahead is held, bounded, until its turn comes. After any
-// error nothing of the connection is believed; what can still be said is one refusal.
+// Requests are answered in order: pipelined bytes are held, bounded, until their turn comes. After any error the rest
+// of the connection is untrusted; at most one refusal is sent.
 
 /// Times and sizes of a server's connection.
 public struct HTTPServerLimits: Equatable, Sendable {
@@ -31,11 +31,11 @@ public struct HTTPServerLimits: Equatable, Sendable {
     public var bodyIdleTimeout: Duration = .seconds(20)
     /// Longest time for a whole body: a megabyte over a bad line. Against peers that send a byte each 19 seconds.
     public var bodyTimeout: Duration = .seconds(300)
-    /// How long a kept connection may be silent between requests. Longer than the 60 s at which metrics are scraped.
+    /// Longest silence between requests of a persistent connection. Longer than the 60 s at which metrics are scraped.
     public var idleTimeout: Duration = .seconds(75)
     /// Requests over one connection; then it is closed, so that a drained or moved server is found sooner or later.
     public var maxRequests = 10_000
-    /// Bytes held that were sent ahead of an answer. A reader that pauses when told delivers at most one read more.
+    /// Pipelined bytes held ahead of an answer. A transport that pauses reading delivers at most one read more.
     public var maxPipelinedBytes = 128 * 1024
 
     public init() {}
@@ -54,7 +54,7 @@ public struct HTTPServerConnection {
         case request(HTTPRequestHead, HTTPRequestTarget)
         /// Content of the request's body, never empty.
         case bodyPart(ByteSlice)
-        case requestComplete(trailers: HTTPHeaders)
+        case requestComplete
         /// Nothing more is read. Where ``canRespond`` is true a refusal may be sent; then the transport is to be closed.
         case failed(HTTPProtocolError)
         /// The connection was silent for too long, with nothing in progress: close it without a word.
@@ -86,7 +86,7 @@ public struct HTTPServerConnection {
     private var method = ""
     private var version = HTTPVersion.http11
     private var keepsAlive = true
-    /// The client waits for our word before it sends the body.
+    /// The client waits for 100 Continue before it sends the body.
     private var owesContinue = false
     private var requestCount = 0
     private var isDraining = false
@@ -119,7 +119,7 @@ public struct HTTPServerConnection {
     /// When ``timerFired(now:)`` is wanted, or nil.
     public var nextDeadline: MonotonicInstant? { deadline }
 
-    // MARK: - What happened
+    // MARK: - Input
 
     public mutating func bytesReceived(_ bytes: UnsafeRawBufferPointer, now: MonotonicInstant) -> [Event] {
         var events: [Event] = []
@@ -134,7 +134,7 @@ public struct HTTPServerConnection {
         return events
     }
 
-    /// Goes on with what was sent ahead. Call it after each finished response.
+    /// Goes on with pipelined bytes. Call it after each finished response.
     public mutating func resume(now: MonotonicInstant) -> [Event] {
         var events: [Event] = []
         guard request == .idle else { return events }
@@ -185,7 +185,7 @@ public struct HTTPServerConnection {
         return events
     }
 
-    /// Lets the answer in progress be the last. A connection between two requests is over at once; see ``mustClose``.
+    /// Makes the answer in progress the last. A connection between two requests is over at once; see ``mustClose``.
     public mutating func drain() {
         isDraining = true
         if request == .idle { endRequests() }
@@ -193,7 +193,7 @@ public struct HTTPServerConnection {
 
     // MARK: - Reading
 
-    /// Feeds the machine until a request is complete. Answers how many bytes were used.
+    /// Feeds the machine until a request is complete. Returns how many bytes were used.
     private mutating func advance(
         _ bytes: UnsafeRawBufferPointer, now: MonotonicInstant, _ events: inout [Event]
     ) -> Int {
@@ -226,9 +226,9 @@ public struct HTTPServerConnection {
                         owesContinue = false
                         events.append(.bodyPart(ByteSlice(copying: UnsafeRawBufferPointer(rebasing: rest[range]))))
                         offset += range.upperBound
-                    case .end(let trailers, let consumed):
+                    case .end(let consumed):
                         offset += consumed
-                        complete(trailers, &events)
+                        complete(&events)
                     }
                 case .complete, .over:
                     return offset
@@ -251,7 +251,7 @@ public struct HTTPServerConnection {
         let target = try HTTPRequestCheck.target(of: head)
         let framing = try HTTPBodyFraming(request: head)
         let decoder = try HTTPBodyDecoder(framing, maxBytes: limits.maxBodyBytes)
-        // HTTP/1.0 connections are not kept: its keep-alive is an extension that proxies have misunderstood.
+        // HTTP/1.0 connections do not persist: its keep-alive is an extension that proxies have misunderstood.
         keepsAlive =
             head.version >= .http11 && !head.headers.contains(token: "close", in: "Connection")
             && requestCount < limits.maxRequests && !isDraining
@@ -267,7 +267,7 @@ public struct HTTPServerConnection {
         }
         events.append(.request(head, HTTPRequestTarget(resource: target.resource, authority: target.authority)))
         if framing == .none {
-            complete(HTTPHeaders(), &events)
+            complete(&events)
         } else {
             request = .body
             bodyDecoder = decoder
@@ -275,17 +275,17 @@ public struct HTTPServerConnection {
         }
     }
 
-    private mutating func complete(_ trailers: HTTPHeaders, _ events: inout [Event]) {
+    private mutating func complete(_ events: inout [Event]) {
         request = .complete
         owesContinue = false
         bodyDecoder = nil
         bodyDeadline = nil
         deadline = nil
-        events.append(.requestComplete(trailers: trailers))
+        events.append(.requestComplete)
     }
 
     private mutating func fail(_ error: HTTPProtocolError, _ events: inout [Event]) {
-        // A head that is not whole has no owner yet who could owe an answer; it gets the refusal all the same.
+        // An incomplete head has no owner yet who could owe an answer; it gets the refusal all the same.
         if request == .head, response == .none {
             response = .awaited
             method = ""
@@ -322,7 +322,8 @@ public struct HTTPServerConnection {
         held.append(contentsOf: bytes)
     }
 
-    /// Begins the times of a request's body anew: until now we may not have read, or its sender may have waited for us.
+    /// Restarts the timers of a request's body: until now reading may have been paused, or the sender may have waited
+    /// for 100 Continue.
     public mutating func bodyAwaited(now: MonotonicInstant) {
         guard request == .body else { return }
         let last = now + limits.bodyTimeout
@@ -332,7 +333,7 @@ public struct HTTPServerConnection {
 
     // MARK: - Answering
 
-    /// Tells a client that waits for it to send its body. Does nothing where none waits, or its body is coming already.
+    /// Sends 100 Continue to a client that waits for it. Does nothing where none waits, or its body is coming already.
     ///
     /// Source: RFC 9110 §10.1.1, §15.2.1.
     public mutating func continueRequest(into out: inout ByteWriter) {
@@ -341,7 +342,7 @@ public struct HTTPServerConnection {
         out.append("HTTP/1.1 100 Continue\r\n\r\n")
     }
 
-    /// Writes the head of the answer, with the fields that say how long its body is and whether the connection stays.
+    /// Writes the head of the answer, with the fields that frame its body and end or continue the connection.
     ///
     /// The body's bytes are dropped where none may be sent, as for HEAD. An answer before the end of the request's body
     /// ends the connection.
@@ -400,11 +401,9 @@ public struct HTTPServerConnection {
     /// Ends the answer. Then call ``resume(now:)``, unless ``mustClose``.
     ///
     /// - Throws: ``HTTPProtocolError/misuse(_:)`` for less than was announced: the connection must be broken off.
-    public mutating func finishResponse(
-        trailers: HTTPHeaders = HTTPHeaders(), into out: inout ByteWriter
-    ) throws(HTTPProtocolError) {
+    public mutating func finishResponse(into out: inout ByteWriter) throws(HTTPProtocolError) {
         guard response == .sending else { throw .misuse("there is no response to finish") }
-        try bodyWriter.finish(trailers: trailers, into: &out)
+        try bodyWriter.finish(into: &out)
         response = .none
         if keepsAlive, request == .complete, !isDraining { request = .idle } else { endRequests() }
     }

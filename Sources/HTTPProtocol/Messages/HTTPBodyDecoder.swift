@@ -4,10 +4,10 @@ import WireBytes
 public enum HTTPBodyLimits {
     /// Default bound of a body, in bytes. Forms and JSON answers are far smaller; uploads set their own.
     public static let maxBodyBytes = 1024 * 1024
-    /// Size and extensions of one chunk, in bytes without CRLF. Nobody is known to send more than a signature.
+    /// Size and extensions of one chunk, in bytes without CRLF. No known sender needs more than a signature.
     public static let maxChunkLineBytes = 256
-    /// Extensions of all chunks of a body, in bytes: one-byte chunks with long extensions would make us read much for
-    /// little. Source: RFC 9112 §7.1.1, "a recipient … should limit the total length of chunk extensions".
+    /// Extensions of all chunks of a body, in bytes: one-byte chunks with long extensions would be much input for
+    /// little content. Source: RFC 9112 §7.1.1, "a recipient … should limit the total length of chunk extensions".
     public static let maxChunkExtensionBytes = 4096
     /// The trailer section with its line ends, in bytes. Digests and timings fit many times.
     public static let maxTrailerBytes = 4096
@@ -25,8 +25,8 @@ public enum HTTPBodyFraming: Equatable, Sendable {
 
     /// The framing of a request's body.
     ///
-    /// Stricter than the RFC, which lets a server pick one of two lengths and pass the message on: here every doubt is an
-    /// error, so that nothing before or behind us can read the message otherwise.
+    /// Stricter than the RFC, which lets a server pick one of two lengths and pass the message on: here every doubt is
+    /// an error, so that no other server on the way can read the message differently.
     public init(request head: HTTPRequestHead) throws(HTTPProtocolError) {
         if try Self.isChunked(head.headers, version: head.version) {
             self = .chunked
@@ -60,7 +60,7 @@ public enum HTTPBodyFraming: Equatable, Sendable {
         }
         if ASCII.equalsIgnoringCase(field, "chunked") { return true }
         let codings = headers.listItems("Transfer-Encoding")
-        // Without chunked at the end nobody knows where the body ends; with it, the body is still nothing we can read.
+        // Without chunked at the end the body's end is unknown; with it, the body is still in an unsupported coding.
         guard codings.count > 1, let last = codings.last, ASCII.equalsIgnoringCase(last, "chunked"),
             !codings.dropLast().contains(where: { ASCII.equalsIgnoringCase($0, "chunked") })
         else { throw .ambiguousBodyLength }
@@ -86,7 +86,7 @@ public struct HTTPBodyDecoder: Sendable {
         /// These of the bytes fed last are content. Feed again what comes after them.
         case part(Range<Int>)
         /// `consumed` bytes of those fed last belong to the body; the rest are the next message.
-        case end(trailers: HTTPHeaders, consumed: Int)
+        case end(consumed: Int)
     }
 
     private enum State {
@@ -110,7 +110,6 @@ public struct HTTPBodyDecoder: Sendable {
     private var extensionBytes = 0
     private var trailerBytes: [UInt8] = []
     private var trailerLineStart = 0
-    private var trailers = HTTPHeaders()
 
     /// - Parameter maxBytes: content beyond it is an error, as soon as it is announced.
     public init(_ framing: HTTPBodyFraming, maxBytes: Int = HTTPBodyLimits.maxBodyBytes) throws(HTTPProtocolError) {
@@ -137,7 +136,7 @@ public struct HTTPBodyDecoder: Sendable {
         var index = 0
         while true {
             switch state {
-            case .ended: return .end(trailers: trailers, consumed: index)
+            case .ended: return .end(consumed: index)
             case .length(let left):
                 guard left > 0 else {
                     state = .ended
@@ -176,7 +175,7 @@ public struct HTTPBodyDecoder: Sendable {
     // MARK: - Chunks
 
     /// Source: RFC 9112 §7.1. Deviation: no white space before the first semicolon, where the RFC allows "bad" white
-    /// space; nobody sends it but those who try what a size is.
+    /// space; its only senders are attackers that probe for the end of a size.
     private mutating func take(_ byte: UInt8) throws(HTTPProtocolError) {
         switch state {
         case .chunkSize(let digits, let size):
@@ -239,6 +238,7 @@ public struct HTTPBodyDecoder: Sendable {
         "Trailer", "Authorization", "Cookie", "Set-Cookie", "Expect", "TE", "Upgrade",
     ]
 
+    /// Checks a byte of the trailer section, whose fields are not passed on.
     private mutating func takeTrailer(_ byte: UInt8) throws(HTTPProtocolError) {
         guard trailerBytes.count < HTTPBodyLimits.maxTrailerBytes else {
             throw .trailersTooLarge(limit: HTTPBodyLimits.maxTrailerBytes)
@@ -260,6 +260,5 @@ public struct HTTPBodyDecoder: Sendable {
         guard !Self.forbiddenTrailers.contains(where: { ASCII.equalsIgnoringCase($0, field.name) }) else {
             throw .forbiddenTrailer
         }
-        trailers.append(field)
     }
 }

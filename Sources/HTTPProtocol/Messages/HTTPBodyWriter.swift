@@ -1,6 +1,6 @@
 import WireBytes
 
-/// How a body that we send is delimited.
+/// How an outgoing body is delimited.
 public enum HTTPOutgoingBody: Equatable, Sendable {
     case none
     /// Exactly this many bytes will follow.
@@ -14,7 +14,7 @@ public enum HTTPOutgoingBody: Equatable, Sendable {
 /// Source: RFC 9112 §6.2, §7.1.
 struct HTTPBodyWriter {
     enum Framing: Equatable {
-        /// Nothing is sent: there is no body, or the answer is to HEAD. What is given is dropped.
+        /// Nothing is sent: there is no body, or the answer is to HEAD. Its bytes are dropped.
         case suppressed
         case length(left: Int)
         case chunked
@@ -42,21 +42,18 @@ struct HTTPBodyWriter {
         }
     }
 
-    /// Ends the body. Trailers are sent where the framing has room for them, and dropped elsewhere.
-    func finish(trailers: HTTPHeaders, into out: inout ByteWriter) throws(HTTPProtocolError) {
+    /// Ends the body.
+    func finish(into out: inout ByteWriter) throws(HTTPProtocolError) {
         switch framing {
         case .suppressed, .untilClose: break
         case .length(let left): guard left == 0 else { throw .misuse("the body is shorter than announced") }
-        case .chunked:
-            try trailers.check()
-            out.append("0\r\n")
-            trailers.serialize(into: &out)
+        case .chunked: out.append("0\r\n\r\n")
         }
     }
 }
 
 extension HTTPHeaders {
-    /// Fields that say how a message is framed: a connection writes them, not its caller.
+    /// Fields that frame a message: a connection writes them, not its caller.
     ///
     /// Source: RFC 9112 §6, §9.6.
     func checkUnframed() throws(HTTPProtocolError) {

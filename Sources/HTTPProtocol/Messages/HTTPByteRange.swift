@@ -1,9 +1,9 @@
 import WireBytes
 
-/// One part of a file that somebody asks for.
+/// One requested part of a file.
 ///
-/// Whoever asks for several parts at once, or in other units, gets the whole: every server may ignore the wish, and an answer
-/// in parts has a form of its own that nothing here has to pass on.
+/// A request for several parts at once, or in other units, gets the whole: every server may ignore it, and a multipart
+/// answer has a form of its own that nothing here has to pass on.
 ///
 /// Source: RFC 9110 §14.1.2, §14.2.
 public enum HTTPByteRange: Equatable, Sendable {
@@ -18,9 +18,9 @@ public enum HTTPByteRange: Equatable, Sendable {
         guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")),
             ASCII.equalsIgnoringCase(String(value[..<equals]), "bytes")
         else { return nil }
-        let wish = ASCII.trimmingOWS(Array(bytes[bytes.index(after: equals)...])[...])
-        guard let dash = wish.firstIndex(of: UInt8(ascii: "-")) else { return nil }
-        let (front, back) = (wish[..<dash], wish[(dash + 1)...])
+        let range = ASCII.trimmingOWS(Array(bytes[bytes.index(after: equals)...])[...])
+        guard let dash = range.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+        let (front, back) = (range[..<dash], range[(dash + 1)...])
         if front.isEmpty {
             guard let count = ASCII.decimal(back) else { return nil }
             self = .last(count)
@@ -35,7 +35,7 @@ public enum HTTPByteRange: Equatable, Sendable {
         }
     }
 
-    /// What a request asks for; nil: the whole. Only GET has parts.
+    /// The part that a request asks for; nil: the whole. Only GET has parts.
     public init?(request head: HTTPRequestHead) {
         let fields = head.headers.all("Range")
         guard head.method == "GET", fields.count == 1 else { return nil }

@@ -10,7 +10,6 @@ public struct HTTPVersion: Equatable, Comparable, Sendable {
         self.minor = minor
     }
 
-    public static let http10 = HTTPVersion(major: 1, minor: 0)
     public static let http11 = HTTPVersion(major: 1, minor: 1)
 
     public static func < (a: Self, b: Self) -> Bool { (a.major, a.minor) < (b.major, b.minor) }

@@ -16,7 +16,8 @@ public struct HTTPMultipartWriter {
         boundary = "----" + String(decoding: drawn, as: UTF8.self)
     }
 
-    /// Nil when `boundary` could not stand unquoted in a Content-Type. The caller answers for its not being in any content.
+    /// Nil when `boundary` could not stand unquoted in a Content-Type. The caller must ensure that no content contains
+    /// it.
     public init?(boundary: String) {
         guard ASCII.isToken(boundary), boundary.utf8.count <= Self.maxBoundaryBytes else { return nil }
         self.boundary = boundary

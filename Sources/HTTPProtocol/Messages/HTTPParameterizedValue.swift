@@ -4,7 +4,7 @@ import WireBytes
 ///
 /// Source: RFC 9110 §5.6.6.
 public struct HTTPParameterizedValue: Equatable, Sendable {
-    /// What stands before the first semicolon, trimmed; may be empty.
+    /// The text before the first semicolon, trimmed; may be empty.
     public let value: String
     /// In order; names as written, values without their quotes.
     public let parameters: [HTTPHeaders.Field]
@@ -32,7 +32,7 @@ public struct HTTPParameterizedValue: Equatable, Sendable {
                 index += 1
                 var isClosed = false
                 while index < bytes.count, !isClosed {
-                    // Browsers send `C:\file` as it is: a backslash escapes only what it must.
+                    // Browsers send `C:\file` as it is: a backslash escapes only a quote or a backslash.
                     let next = index + 1 < bytes.count ? bytes[index + 1] : 0
                     if bytes[index] == UInt8(ascii: "\\"), next == UInt8(ascii: "\"") || next == UInt8(ascii: "\\") {
                         content.append(next)

@@ -1,4 +1,4 @@
-/// What is wrong with a message: whose fault, what a server answers, and a sentence.
+/// A fault of a message: the party at fault, the status that a server answers with, and a sentence.
 ///
 /// Every remote case ends the connection: after it the peers may disagree about where a message ends.
 public enum HTTPProtocolError: Error, Equatable, Sendable {
@@ -20,9 +20,9 @@ public enum HTTPProtocolError: Error, Equatable, Sendable {
     case hostMismatch
     /// None of the forms that the method may have.
     case malformedTarget
-    /// CONNECT: we are no proxy.
+    /// CONNECT: this is no proxy.
     case unsupportedMethod
-    /// Something other than `100-continue` is expected of us.
+    /// An expectation other than `100-continue`.
     case unknownExpectation
 
     // MARK: Bodies
@@ -45,27 +45,18 @@ public enum HTTPProtocolError: Error, Equatable, Sendable {
     case timedOut(HTTPWait)
     /// The connection ended within a message.
     case endedEarly
-    /// More was sent ahead of an answer than is held.
+    /// More pipelined bytes than are held.
     case pipelinedTooMuch(limit: Int)
     /// A server speaks without having been asked, or more than was asked.
     case unexpectedResponse
     case tooManyInterimResponses(limit: Int)
 
-    // MARK: Our own
+    // MARK: Local
 
-    /// A head that we wanted to send has a character that would break it. Nothing was written.
+    /// An outgoing head has a character that would break it. Nothing was written.
     case invalidOutgoingField(String)
     /// A call that does not fit the state, such as a body longer than announced. Nothing was written.
     case misuse(String)
-
-    public enum Blame: Sendable { case local, remote }
-
-    public var blame: Blame {
-        switch self {
-        case .invalidOutgoingField, .misuse: .local
-        default: .remote
-        }
-    }
 
     /// The status with which a server refuses such a request.
     ///
@@ -84,7 +75,7 @@ public enum HTTPProtocolError: Error, Equatable, Sendable {
         }
     }
 
-    /// What is wrong, without a full stop.
+    /// The fault, without a full stop.
     public var sentence: String {
         switch self {
         case .headTooLarge(let limit): "the HTTP head is longer than \(limit) bytes"
@@ -121,7 +112,7 @@ public enum HTTPProtocolError: Error, Equatable, Sendable {
     }
 }
 
-/// What a peer was waited for.
+/// The part of a message that was awaited.
 public enum HTTPWait: Equatable, Sendable {
     case head
     case body

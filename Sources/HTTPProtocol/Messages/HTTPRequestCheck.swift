@@ -1,14 +1,13 @@
 import WireBytes
 
-/// What a server must know of a request before it believes its head: one host, and a target of the form that its method
-/// may have.
+/// The checks of a request's head before it is trusted: one host, and a target of the form that its method may have.
 ///
 /// Source: RFC 9112 §3.2, §3.3.
 enum HTTPRequestCheck {
-    /// - Returns: path and query, `*`, as an origin server sees it; and the host without case, empty where HTTP/1.0 names
-    ///   none.
+    /// - Returns: path and query, `*`, as an origin server sees it; and the host without case, empty where HTTP/1.0
+    ///   names none.
     static func target(of head: HTTPRequestHead) throws(HTTPProtocolError) -> (resource: String, authority: String) {
-        // CONNECT asks for a tunnel; its target is no resource of ours.
+        // CONNECT asks for a tunnel; its target is no resource here.
         guard head.method != "CONNECT" else { throw .unsupportedMethod }
         let host = head.headers.first("Host").map(ASCII.lowercased)
         // An empty Host is legal for targets without authority; a server that answers to names refuses it itself.
@@ -66,7 +65,7 @@ public struct HTTPRequestTarget: Equatable, Sendable {
     public var authority: String
     /// Begins with a slash, still percent-encoded; or `*`.
     public var path: String
-    /// What follows the first `?`, or nil.
+    /// The text after the first `?`, or nil.
     public var query: String?
 
     init(resource: String, authority: String) {
@@ -93,7 +92,7 @@ public struct HTTPRequestTarget: Equatable, Sendable {
             return String(decoding: bytes[1..<end], as: UTF8.self)
         }
         let name = bytes.prefix { $0 != UInt8(ascii: ":") }
-        // A dot at the end is the same name, said absolutely.
+        // A dot at the end makes the same name absolute.
         return String(decoding: name.last == UInt8(ascii: ".") ? name.dropLast() : name, as: UTF8.self)
     }
 

@@ -4,57 +4,9 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// JOIN, PART, NAMES, LIST, TOPIC and MODE: entering rooms, leaving them, and how they are. What people do to each other
-// there is in IRCServer+Moderation.
+// NAMES, LIST, TOPIC and MODE: how rooms are. What people do to each other there is in IRCServer+Moderation.
 
 extension IRCServer {
-    // MARK: - JOIN and PART
-
-    func joinReceived(_ channels: String, _ session: IRCSession) {
-        // `JOIN 0` leaves them all: RFC 2812 §3.2.1.
-        if channels == "0" {
-            for id in session.rooms { if let room = room(id) { part(room, reason: nil, isAsked: true, session) } }
-        } else {
-            for channel in IRCSession.list(channels) { join(channel, session) }
-        }
-    }
-
-    func join(_ channel: String, _ session: IRCSession) {
-        guard session.isAwaitingJoin else { return tryToJoin(channel, session) }
-        // Answers come in the order of what was asked.
-        for line in outbound.gathering(session, { tryToJoin(channel, session) }) {
-            session.appendLongAnswer(.line(line))
-        }
-    }
-
-    private func tryToJoin(_ channel: String, _ session: IRCSession) {
-        guard let room = room(channel: channel, for: session) ?? templateRoom(channel, session),
-            session.person != nil, !session.rooms.contains(room.id)
-        else { return }
-        if let refusal = spellingRefusal(room, as: channel, session) ?? shareRefusal(room, session) {
-            return reply(refusal, session)
-        }
-        if let barrier = barrier(to: room, session) { return reply(barrier, session) }
-        if joinWaits(room, session) { return awaitJoin(to: room, isAsked: true, session) }
-        for other in enterWithOthers(room, session) { pullLongAnswers(other) }
-    }
-
-    func part(_ channels: [String], reason: String?, _ session: IRCSession) {
-        for channel in channels { part(channel, reason: reason, session) }
-    }
-
-    private func part(_ channel: String, reason: String?, _ session: IRCSession) {
-        guard let room = room(channel: channel, for: session) else {
-            forgetMembership(channel: channel, session)
-            return noSuchChannel(channel, session)
-        }
-        guard session.rooms.contains(room.id) else {
-            forgetMembership(channel: channel, session)
-            return notInRoom(room, session)
-        }
-        part(room, reason: reason, isAsked: true, session)
-    }
-
     // MARK: - NAMES and LIST
 
     func list(_ filter: ListFilter, _ session: IRCSession) {

@@ -223,7 +223,7 @@ extension IRCServer {
         if backlog.kind == .missed, !session.caps.contains(.echoMessage), message.author != nil,
             let client = message.client,
             let account = message.account, let own = session.following?.client,
-            own.account == IRCCasemapping.ascii.fold(account), TwinName.isSame(own.client, client)
+            own.account == IRCCasemapping.ascii.fold(account), NumberedClientName.isSame(own.client, client)
         {
             return []
         }

@@ -11,7 +11,7 @@ import WireBytes
 // is in `Followed.written`, or is the whole room while it gets live lines. Now and then a PING asks; its PONG proves that
 // the client has all that was written before, and moves the cursor there. Several connections of one client (a new one,
 // and an old one that hangs) each move the same cursor, forward only, by what they were given themselves. Once they are known for
-// two clients, each has its own; see ``TwinName``.
+// two clients, each has its own; see ``NumberedClientName``.
 
 extension IRCServer {
     // MARK: - Entering and leaving
@@ -60,7 +60,7 @@ extension IRCServer {
         guard let other = gone.first(where: { $0.client != client })?.client else { return }
         context.note(
             .info, "client-forgotten", "an account has too many clients; the one unused for longest is forgotten",
-            ["account": other.account, "client": TwinName(other.client).shown])
+            ["account": other.account, "client": NumberedClientName(other.client).shown])
     }
 
     func keep(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession?) {

@@ -174,7 +174,7 @@ extension IRCServer {
         let older = room.olderRows(before: places.beginning.first?.sequence)
         if older.isEmpty, room.holdsOlder, !places.beginning.isEmpty || asked != query {
             // The room begins elsewhere now: what was held in front of its beginning is of no use.
-            room.forgetOlder(context)
+            room.dropOlder(context)
             return place(answer)
         }
         let known = KnownOrder(older: older, asked, places)
@@ -251,7 +251,7 @@ extension IRCServer {
         case .search(let whole):
             while let place = answer.placesLeft.last {
                 let key: StoredRoomKey
-                let archive: MemoryHistory?
+                let archive: MemoryLog?
                 var search = answer.searchRest ?? whole
                 switch place {
                 case .room(let id):

@@ -28,7 +28,7 @@ extension IRCServer {
         }
         for room in rooms {
             if let period = messages[room.storedKey] {
-                room.tellUnkept(from: period.from, to: period.to, context)
+                room.reportUnpersisted(from: period.from, to: period.to, context)
             }
         }
         let conversations = messages.filter { $0.key.parties != nil }
@@ -51,24 +51,25 @@ extension IRCServer {
             let reader = Person.RemoteKey(
                 backend: key.backend, id: receipt.reader.id,
                 name: receipt.reader.id == nil ? receipt.reader.name : nil)
-            guard let told = room.toldReceipts.told(author: receipt.author, reader: reader) else { return nil }
+            guard let told = room.reportedReceipts.told(author: receipt.author, reader: reader) else { return nil }
             receipt.deliveredSequence = Int64(told.delivered)
             receipt.readSequence = Int64(told.read)
             return .receipt(key, receipt)
-        case .identity(let known): return context.identities.kept(known.person, backend: known.backend)
-        case .forgetIdentity(let backend, let person): return context.identities.kept(person, backend: backend)
-        case .forgetAccount(let name):
+        case .identity(let known): return context.identities.storeChange(of: known.person, backend: known.backend)
+        case .removeIdentity(let backend, let person):
+            return context.identities.storeChange(of: person, backend: backend)
+        case .removeAccount(let name):
             let isBack = [accounts[name]?.name, registrations.name(written: name)].contains { written in
                 written.map { TextBytes.areSame($0, name) } ?? false
             }
             return isBack ? nil : lost.change
-        case .forgetConversation(let key):
+        case .removeConversation(let key):
             guard let parties = key.parties else { return nil }
             let pair = PrivateConversations.Pair(parties.one, parties.other)
             // Something was said there since, which would go too. What was to go stays.
             return privateMessages.conversations.contains(pair) && pair.storedKey == key ? nil : lost.change
         case .nick(let known): return privateMessages.conversations.kept(folded: known.folded)
-        case .forgetNick(let folded): return privateMessages.conversations.kept(folded: folded)
+        case .removeNick(let folded): return privateMessages.conversations.kept(folded: folded)
         case .choices(let chosen): return .choices(choices.stored(of: chosen.account))
         default: return lost.change
         }
@@ -93,7 +94,8 @@ extension IRCServer {
             let own = AccountName.fold(party(person))
             let partner = PrivateConversations.Pair(parties.one, parties.other).partner(of: own)
             let author = sessions(of: id).first { session in
-                TwinName.isSame(session.clientName, message.client) && session.lastKept.map { $0 >= ticket } ?? false
+                NumberedClientName.isSame(session.clientName, message.client)
+                    && session.lastKept.map { $0 >= ticket } ?? false
             }
             guard let author else { continue }
             let name = PrivateConversations.nick(ofVisitor: partner) ?? nick(of: partner) ?? name(of: partner)

@@ -5,39 +5,7 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// Clients of one account that go by the same name: one that came again, or two programs that both call themselves `ann`.
-//
-// When a connection opens and another of the same account and name stands, nobody can tell which it is: the other may be what a
-// broken network left behind, or another program. The one proof is an answer: whoever answers a PING that was sent after the new
-// connection had logged in is there beside it. What came without being asked for may have been sent before the network broke.
-//
-// So each of the older connections is asked. Until it answers, the new one counts as the one that came again: they share a
-// place in each room's order, and what one of them says is the other's own. Afterwards the two are distinct clients for good,
-// also over a restart: the one that came later gets a number, and with it places of its own.
-//
-// A name of the family may be a newcomer's when nobody has it, or who has it does not answer, and when the program that had it
-// last asked for the same capabilities, or nobody looked:
-//
-// | such names | the newcomer gets                                                                                        |
-// |------------|-----------------------------------------------------------------------------------------------------------|
-// | one        | that one, and goes on from its places                                                                     |
-// | several    | a new number, as do all of these, at the places of the one that has got least                             |
-// | none       | a new number, at the least places of those without somebody who answered, if there are any                |
-//
-// Where there are several, nobody knows whose place is whose. So nobody misses anything, and who had got more gets a part again,
-// with the same msgids, what it said itself included. A name does not count among the several when its client has missed more than
-// a client that comes again is given: programs that are gone for good would have the others get a part again for ever.
-//
-// What happens between an older and a newer connection of a family:
-//
-// | state    | meaning                                             | leaves by                                                  |
-// |----------|-----------------------------------------------------|-------------------------------------------------------------|
-// | waiting  | the family has several names: the newer one's       | all older ones answered, or went; patience is over →        |
-// |          | registration waits for answers                      | its name is chosen, as above: distinct, or shared            |
-// | shared   | they have one name; what one moves and says is both's | the older one answers → distinct; either goes → over      |
-// | distinct | each has a name, places and words of its own        | either goes → over; its name waits for it                   |
-//
-// A family of one name costs its newcomers no time: they share it until the answer comes.
+// Which of an account's clients a connection is, where several go by one name; ``NumberedClientName`` has the rules.
 
 extension IRCServer {
     // MARK: - Getting a name
@@ -76,7 +44,7 @@ extension IRCServer {
     private struct Family {
         var base: String
         /// Those that have cursors, and those of clients that are here; by number.
-        var names: [TwinName]
+        var names: [NumberedClientName]
         /// Its clients that are here, but for the newcomer.
         var others: [IRCSession]
     }
@@ -84,13 +52,13 @@ extension IRCServer {
     /// Nil: the client is the only one that ever had its name, or has none.
     private func family(of session: IRCSession) -> Family? {
         guard let account = session.account, let said = session.clientName else { return nil }
-        let base = TwinName(said).base
+        let base = NumberedClientName(said).base
         let others = sessions(of: person(of: account)).filter {
-            $0 !== session && $0.clientName.map { TwinName($0).base } == base
+            $0 !== session && $0.clientName.map { NumberedClientName($0).base } == base
         }
-        var names = Set(cursors.clients(of: account.name).map(TwinName.init).filter { $0.base == base })
-        for other in others { if let name = other.clientName { names.insert(TwinName(name)) } }
-        if others.isEmpty, names.isEmpty || names == [TwinName(base)], said == base { return nil }
+        var names = Set(cursors.clients(of: account.name).map(NumberedClientName.init).filter { $0.base == base })
+        for other in others { if let name = other.clientName { names.insert(NumberedClientName(name)) } }
+        if others.isEmpty, names.isEmpty || names == [NumberedClientName(base)], said == base { return nil }
         return Family(base: base, names: names.sorted { ($0.number, $0.text) < ($1.number, $1.text) }, others: others)
     }
 
@@ -116,8 +84,8 @@ extension IRCServer {
 
     private func takeName(_ session: IRCSession, _ family: Family) {
         let answered = newcomers[session.id]?.answered ?? []
-        let isTaken: (TwinName) -> Bool = { name in
-            family.others.contains { answered.contains($0.id) && TwinName.isSame($0.clientName, name.text) }
+        let isTaken: (NumberedClientName) -> Bool = { name in
+            family.others.contains { answered.contains($0.id) && NumberedClientName.isSame($0.clientName, name.text) }
         }
         let possible = family.names.filter { !isTaken($0) }
         let mark = session.caps.fingerprint
@@ -133,7 +101,7 @@ extension IRCServer {
         } else if let name = alike.first {
             take(name, session, family)
         } else {
-            let name = TwinName(base: family.base, number: nextNumber(family.names), mark: mark)
+            let name = NumberedClientName(base: family.base, number: nextNumber(family.names), mark: mark)
             session.setClientName(name.text)
             enterLeast(of: possible, as: name, session)
         }
@@ -141,7 +109,7 @@ extension IRCServer {
 
     /// The name's client has missed more of a room than a client that comes again is given. Others of its kind do not wait for it
     /// any longer: it may never come, and as long as they do they get a part again each time.
-    private func isLeftBehind(_ name: TwinName, _ session: IRCSession) -> Bool {
+    private func isLeftBehind(_ name: NumberedClientName, _ session: IRCSession) -> Bool {
         guard let account = session.account?.name, settings.limits.backlog > 0 else { return false }
         let places = cursors.places(of: ClientKey(account: account, client: name.text))
         return places.contains { key, place in
@@ -150,20 +118,21 @@ extension IRCServer {
         }
     }
 
-    private func take(_ name: TwinName, _ session: IRCSession, _ family: Family) {
+    private func take(_ name: NumberedClientName, _ session: IRCSession, _ family: Family) {
         session.setClientName(name.text)
         guard family.names.count > 1, name.mark == nil, holders(of: name, family).isEmpty else { return }
-        let marked = TwinName(base: name.base, number: name.number, mark: session.caps.fingerprint)
+        let marked = NumberedClientName(base: name.base, number: name.number, mark: session.caps.fingerprint)
         moveCursors(of: session, from: name, to: marked)
         session.setClientName(marked.text)
     }
 
-    private func holders(of name: TwinName, _ family: Family) -> [IRCSession] {
-        family.others.filter { TwinName.isSame($0.clientName, name.text) }
+    private func holders(of name: NumberedClientName, _ family: Family) -> [IRCSession] {
+        family.others.filter { NumberedClientName.isSame($0.clientName, name.text) }
     }
 
     /// The places of those who have got least, for a client that may be any of these.
-    private func leastPlaces(of names: [TwinName], _ account: String) -> [(room: StoredRoomKey, place: Int64)] {
+    private func leastPlaces(of names: [NumberedClientName], _ account: String) -> [(room: StoredRoomKey, place: Int64)]
+    {
         var least: [StoredRoomKey: Int64] = [:]
         for name in names {
             for (room, place) in cursors.places(of: ClientKey(account: account, client: name.text)) {
@@ -174,7 +143,7 @@ extension IRCServer {
             .map { ($0.key, $0.value) }
     }
 
-    private func enterLeast(of names: [TwinName], as name: TwinName, _ session: IRCSession) {
+    private func enterLeast(of names: [NumberedClientName], as name: NumberedClientName, _ session: IRCSession) {
         guard let account = session.account?.name else { return }
         let key = ClientKey(account: account, client: name.text)
         for (room, place) in leastPlaces(of: names, account) { enterCursor(key, room, at: place, for: session) }
@@ -182,14 +151,14 @@ extension IRCServer {
 
     /// Nobody knows whose place is whose: all go back to the one that has got least, under numbers that no message bears yet,
     /// so that nobody takes the words of another for its own.
-    private func takeAny(of possible: [TwinName], _ session: IRCSession, _ family: Family) {
+    private func takeAny(of possible: [NumberedClientName], _ session: IRCSession, _ family: Family) {
         guard let account = session.account?.name else { return }
         let least = leastPlaces(of: possible, account)
         let own = possible.firstIndex { holders(of: $0, family).isEmpty } ?? 0
         var number = nextNumber(family.names)
         for (index, old) in possible.enumerated() {
             let sharers = holders(of: old, family)
-            let new = TwinName(
+            let new = NumberedClientName(
                 base: family.base, number: number,
                 mark: index == own && sharers.isEmpty ? session.caps.fingerprint : old.mark)
             number += 1
@@ -206,13 +175,14 @@ extension IRCServer {
         }
     }
 
-    private func nextNumber(_ names: [TwinName]) -> Int { (names.map(\.number).max() ?? 0) + 1 }
+    private func nextNumber(_ names: [NumberedClientName]) -> Int { (names.map(\.number).max() ?? 0) + 1 }
 
     // MARK: - Two, and not one that came again
 
     /// Both are there at once.
     private func distinguish(_ older: IRCSession, _ newer: IRCSession) {
-        guard let one = older.clientName.map(TwinName.init), let other = newer.clientName.map(TwinName.init),
+        guard let one = older.clientName.map(NumberedClientName.init),
+            let other = newer.clientName.map(NumberedClientName.init),
             one.base == other.base, let family = family(of: newer)
         else { return }
         if one.isSame(other) {
@@ -220,12 +190,12 @@ extension IRCServer {
                 var marked = one
                 marked.mark = older.caps.fingerprint
                 moveCursors(of: older, from: one, to: marked)
-                for sharer in family.others where TwinName.isSame(sharer.clientName, one.text) {
+                for sharer in family.others where NumberedClientName.isSame(sharer.clientName, one.text) {
                     rename(sharer, to: marked)
                 }
             }
             let names = family.names + [one]
-            let name = TwinName(base: one.base, number: nextNumber(names), mark: newer.caps.fingerprint)
+            let name = NumberedClientName(base: one.base, number: nextNumber(names), mark: newer.caps.fingerprint)
             giveOwnPlaces(newer, name, besides: older)
             context.note(
                 .info, "client-twins", "two clients of an account go by one name; they are told apart by a number",
@@ -235,7 +205,7 @@ extension IRCServer {
     }
 
     /// A client that shared another's places goes on by itself from where it has got to.
-    private func giveOwnPlaces(_ session: IRCSession, _ name: TwinName, besides older: IRCSession) {
+    private func giveOwnPlaces(_ session: IRCSession, _ name: NumberedClientName, besides older: IRCSession) {
         rename(session, to: name)
         guard let following = session.following, let client = following.client else { return }
         for room in session.rooms.compactMap({ room($0) }) where !room.isLoading {
@@ -259,8 +229,8 @@ extension IRCServer {
     }
 
     /// The name of a client that is here changes, and nothing else.
-    private func rename(_ session: IRCSession, to name: TwinName) {
-        let isAnother = !TwinName.isSame(session.clientName, name.text)
+    private func rename(_ session: IRCSession, to name: NumberedClientName) {
+        let isAnother = !NumberedClientName.isSame(session.clientName, name.text)
         session.setClientName(name.text)
         if let account = session.account?.name {
             session.following?.assign(ClientKey(account: account, client: name.text))
@@ -272,7 +242,7 @@ extension IRCServer {
 
     /// - Parameter place: where a cursor stands from now on, by where it stood.
     private func moveCursors(
-        of session: IRCSession, from old: TwinName, to new: TwinName,
+        of session: IRCSession, from old: NumberedClientName, to new: NumberedClientName,
         _ place: (StoredRoomKey, Int64) -> Int64 = { $1 }
     ) {
         guard let account = session.account?.name else { return }

@@ -43,14 +43,14 @@ package final class UnkeptChanges {
             case .receipt(let room, let receipt):
                 self = .receipt(room, author: receipt.author, reader: Self.keyed(receipt.reader))
             case .identity(let known): self = .identity(backend: known.backend, Self.keyed(known.person))
-            case .forgetIdentity(let backend, let person): self = .identity(backend: backend, Self.keyed(person))
-            case .forgetAccount(let name): self = .account(name)
-            case .forgetConversation(let key): self = .conversation(key)
+            case .removeIdentity(let backend, let person): self = .identity(backend: backend, Self.keyed(person))
+            case .removeAccount(let name): self = .account(name)
+            case .removeConversation(let key): self = .conversation(key)
             case .nick(let known): self = .nick(known.folded)
-            case .forgetNick(let folded): self = .nick(folded)
+            case .removeNick(let folded): self = .nick(folded)
             case .choices(let chosen): self = .choices(chosen.account)
             case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState,
-                .leaveOutbox, .account, .forgetAuthor:
+                .leaveOutbox, .account, .removeAuthor:
                 return nil
             }
         }

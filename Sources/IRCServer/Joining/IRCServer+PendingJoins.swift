@@ -4,7 +4,7 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Who waits for a room's link before they are in. The states of the room are at the head of Room+Demand.swift.
+// Who waits for a room's link before they are in. The states of the room are at the head of Room+OnDemand.swift.
 //
 // The wait is a long answer like others: what the client sends meanwhile is handled behind it, and a label is answered
 // with it. Rooms are entered in the order in which they were asked for.

@@ -45,13 +45,13 @@ extension IRCServer {
             guard let self, let session, session.isArriving else { return }
             arrive(session)
         }
-        context.timers.set(.arriving(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
+        context.timers.set(.autoJoin(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
     }
 
     /// The client asked for what it missed, or has had the time to.
     package func arrive(_ session: IRCSession) {
         guard session.finishArriving() else { return }
-        context.timers.cancel(.arriving(session.id))
+        context.timers.cancel(.autoJoin(session.id))
         comeIn(session)
         goOn(session)
     }

@@ -210,13 +210,13 @@ extension IRCServer {
     func roomFellSilent(_ id: RoomID) {
         guard let room = roomTable[id], roomTable.isOfTemplate(room), room.locals.isEmpty else { return }
         for timer in [
-            TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idlePeople(id), .linger(id), .cursors(id),
-            .live(id), .roomLoad(id), .crowds(id), .split(id), .opening(id),
+            TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idleUsers(id), .linger(id), .cursors(id),
+            .complete(id), .roomLoad(id), .joinBatches(id), .netsplit(id), .opening(id),
         ] {
             context.timers.cancel(timer)
         }
         remove(room)
-        backends[room.settings.backend]?.forget(id)
+        backends[room.settings.backend]?.remove(id)
         context.note(.info, "room-closed", "an empty room of the template was closed", ["room": room.settings.name])
     }
 

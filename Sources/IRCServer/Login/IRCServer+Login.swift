@@ -7,7 +7,7 @@ import Rooms
 import WireBytes
 
 // How logins end: what clients are told of it, and what it changes. What clients show to log in is in IRCServer+LoginCommands and
-// IRCServer+RegistrationCommands; what becomes of a password is LoginDesk's.
+// IRCServer+RegistrationCommands; what becomes of a password is LoginMachine's.
 
 extension IRCServer {
     /// Failed logins of one connection before it is closed.
@@ -33,7 +33,7 @@ extension IRCServer {
 
     /// The wait for an answer is over.
     package func loginAnswerIsDue(_ session: IRCSession) {
-        if let step = logins.answerIsDue(session.id) { loginAnswered(step, session) }
+        if let step = logins.takeDelayedAnswer(session.id) { loginAnswered(step, session) }
     }
 
     /// There is news of a login that others were asked about: what waited for it goes on.
@@ -50,10 +50,10 @@ extension IRCServer {
         case .ask(let call, let order): emit(.callBackend(call, order))
         case .answer(let wait, let failed):
             if let failed { note(failed, session) }
-            guard wait > .zero else { return logins.answerIsDue(session.id).map { take($0, session) } ?? () }
+            guard wait > .zero else { return logins.takeDelayedAnswer(session.id).map { take($0, session) } ?? () }
             context.timers.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
         case .challenge(let bytes): challenge(bytes, .scramSHA256, session)
-        case .right(let login): succeeded(login, session)
+        case .succeeded(let login): succeeded(login, session)
         case .refused(let refusal, let purpose): refused(refusal, purpose, session)
         // It was a try all the same: giving up in time must not make tries free.
         case .abandoned(let isFailure): if isFailure { countFailedTry(session) }
@@ -149,7 +149,7 @@ extension IRCServer {
             reply(.errSASLFail, "\(place) cannot say at the moment whose token that is; try again", to: session)
         case .ambiguousName:
             saslFailed(session, "Your name there cannot be an account here; ask for an account of your own")
-        case .notThemselves: saslFailed(session, "You may only log in as yourself")
+        case .authzidMismatch: saslFailed(session, "You may only log in as yourself")
         case .noCertificate: saslFailed(session, "No account has your certificate")
         case .malformed: saslFailed(session, "The SASL response is malformed")
         case .channelBindingRequired:

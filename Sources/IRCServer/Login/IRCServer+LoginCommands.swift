@@ -66,7 +66,7 @@ extension IRCServer {
         guard let response = try? SASLPlainResponse(parsing: bytes) else {
             return saslFailed(session, "The SASL response is malformed")
         }
-        guard let names = LoginDesk.names(authcid: response.authcid, authzid: response.authzid) else {
+        guard let names = LoginMachine.names(authcid: response.authcid, authzid: response.authzid) else {
             return saslFailed(session, "You may only log in as yourself")
         }
         check(SecretBytes(response.password), of: names.account, client: names.client, .sasl, session)
@@ -75,7 +75,7 @@ extension IRCServer {
     // MARK: - SCRAM-SHA-256
 
     private func scramReceived(_ bytes: [UInt8], _ session: IRCSession) {
-        take(logins.scram(bytes, session.id, from: session.origin.address, &context.turn), session)
+        take(context.withTurn { logins.scram(bytes, session.id, from: session.origin.address, &$0) }, session)
     }
 
     // MARK: - EXTERNAL
@@ -116,9 +116,9 @@ extension IRCServer {
 
     /// An answer to the question whose token it is. False when `call` is none of these.
     package func tokenAnswered(
-        _ call: BackendCallID, _ outcome: Result<BackendAnswered, BackendCallFailure>, _ backend: BackendAccount
+        _ call: BackendCallID, _ outcome: Result<BackendCallResponse, BackendCallFailure>, _ backend: BackendAccount
     ) -> Bool {
-        guard logins.isQuestion(call) else { return false }
+        guard logins.isTokenQuery(call) else { return false }
         let verdict = backend.verdict(on: outcome)
         switch logins.tokenAnswered(call, verdict, now: context.now.monotonic) {
         case .client(let client, let step?):

@@ -30,12 +30,12 @@ extension IRCServer {
                     source: old.source, command: "QUIT",
                     params: [account == nil ? "Logged out" : "Logged in as somebody else"]))
             for id in rooms { if let room = room(id) { leave(room, session) } }
-            whowas.remember(old, at: context.now.wall)
+            whowas.record(old, at: context.now.wall)
             context.identities.remove(oldID)
             operators.forget(oldID)
         } else {
             for id in rooms { if let room = room(id) { leave(room, session) } }
-            context.identities.take(session.id, from: oldID)
+            context.identities.remove(session.id, from: oldID)
             settleAway(of: oldID)
         }
         session.leftEverything()
@@ -160,7 +160,7 @@ extension IRCServer {
         guard sessions(of: shared).count < Self.maxClientsPerAccount else { return closeSurplus(session) }
         tellPeers(of: session, IRCMessage(source: old.source, command: "QUIT", params: ["Logged in"]))
         for id in rooms { if let room = room(id) { leave(room, session) } }
-        whowas.remember(old, at: context.now.wall)
+        whowas.record(old, at: context.now.wall)
         context.identities.remove(oldID)
         operators.forget(oldID)
         session.leftEverything()

@@ -3,7 +3,9 @@ import BridgeTypes
 import ChatModel
 import Digests
 import IRCProtocol
+import Identities
 import Rooms
+import Upstream
 import WireBytes
 
 // Making an account: REGISTER, and VERIFY, which has nothing to do here. How it is made is AccountRegistrations'.
@@ -55,7 +57,7 @@ extension IRCServer {
             return later("Accounts cannot be stored at the moment")
         }
         let address = session.origin.isLocal ? nil : session.origin.address
-        if let refusal = registrations.refusalOfOneMore(from: address, now: context.now.monotonic) {
+        if let refusal = registrations.takeSlot(from: address, now: context.now.monotonic) {
             return refuse(refusal, of: name)
         }
         begin(name, password, session)
@@ -106,25 +108,27 @@ extension IRCServer {
     // MARK: - Making it
 
     private func begin(_ name: String, _ password: String, _ session: IRCSession) {
-        let hashing = registrations.begin(
-            name, SecretBytes(password.utf8), session.id, iterations: settings.passwordIterations, &context.turn)
+        let hashing = context.withTurn {
+            registrations.begin(
+                name, SecretBytes(password.utf8), session.id, iterations: settings.passwordIterations, &$0)
+        }
         session.registration = RegistrationTry(name: AccountName.fold(name), label: session.response?.label)
         // The label goes on the answer, which comes later; until then lines for others are not part of it.
         session.deferResponse()
-        context.timers.set(.accountAnswer(session.id), at: context.now.monotonic + AccountRegistrations.wait)
+        context.timers.set(.registration(session.id), at: context.now.monotonic + AccountRegistrations.timeout)
         emit(.hashPassword(hashing))
     }
 
     /// The answer to a `.hashPassword`; nil: it was never made, too many wait already.
     package func passwordHashed(_ id: ClientID, attempt: UInt64, _ verifier: SCRAMVerifier?) {
-        guard let key = registrations.hashing(attempt) else { return }
+        guard let key = registrations.pendingName(attempt: attempt) else { return }
         guard sessions[id] != nil else { return giveUp(key, nil) }
         guard let verifier else { return giveUp(key, "Too many people log in at this moment; try again") }
         makeUpForLosses()
         guard context.ledger.condition == .sound, unkept.isEmpty else {
             return giveUp(key, "Accounts cannot be stored at the moment")
         }
-        guard let account = registrations.hashed(key, verifier, under: context.ledger.next, at: context.now.wall)
+        guard let account = registrations.finishHashing(key, verifier, under: context.ledger.next, at: context.now.wall)
         else { return }
         context.keep(.account(account))
         forgetEarlier(account.name)
@@ -134,7 +138,7 @@ extension IRCServer {
     package func registrationsSettled() {
         guard registrations.count > 0 else { return }
         var hadAccounts = !accounts.isEmpty
-        for (client, account) in registrations.settled({ context.ledger.isSettled($0) }) {
+        for (client, account) in registrations.takeSettled({ context.ledger.isSettled($0) }) {
             made(account, client)
             if !hadAccounts { offersChanged() }
             hadAccounts = true
@@ -143,7 +147,7 @@ extension IRCServer {
 
     /// An order found no room.
     package func registrationsLost(_ ticket: StoreTicket) {
-        for key in registrations.lost(ticket) { giveUp(key, "The write queue is full; try again") }
+        for key in registrations.markLost(ticket) { giveUp(key, "The write queue is full; try again") }
     }
 
     /// Nothing can be kept at the moment.
@@ -170,8 +174,8 @@ extension IRCServer {
 
     /// - Parameter why: what the client is told, if it is there; nil: nothing.
     private func giveUp(_ key: String, _ why: String?) {
-        guard let (client, name, isKept) = registrations.giveUp(key) else { return }
-        if isKept { context.keep(.forgetAccount(name: name)) }
+        guard let (client, name, isWritten) = registrations.cancel(key) else { return }
+        if isWritten { context.keep(.removeAccount(name: name)) }
         guard let session = sessions[client], let why else { return }
         answerRegistration(session) {
             refuseRegistration("REGISTER", "TEMPORARILY_UNAVAILABLE", name, why, session)
@@ -182,7 +186,7 @@ extension IRCServer {
     private func answerRegistration(_ session: IRCSession, _ body: () -> Void) {
         let label = session.registration?.label
         session.registration = nil
-        context.timers.cancel(.accountAnswer(session.id))
+        context.timers.cancel(.registration(session.id))
         if let label { session.response = IRCSession.LabeledResponse(label: label) }
         body()
         outbound.finishResponse(session)
@@ -205,6 +209,52 @@ extension IRCServer {
                     .warn, "account-shadowed",
                     "an account that somebody made has the name of a configured one, which counts",
                     ["account": name])
+            }
+        }
+    }
+
+    // MARK: - What another left of that name
+
+    // Whoever makes an account of a name that another had before gets nothing of what that one left.
+    //
+    // | what was left                                | what becomes of it                                               |
+    // |----------------------------------------------|--------------------------------------------------------------------|
+    // | choices, private conversations, rooms to come back to | gone                                                       |
+    // | cursors, and with them the right to read a room's history without entering it | gone, in all rooms, open or not    |
+    // | read markers of rooms and of conversations     | gone                                                               |
+    // | what was told of readers                      | gone                                                               |
+    // | messages that were accepted and have not arrived | go all the same, and nobody hears what becomes of them          |
+    // | failures that nobody was told of              | nobody is told of them                                             |
+    // | messages of earlier                            | stay what they are; the new one cannot take them back             |
+    //
+    // An IRC user's id upstream follows from the account's name as it is written, so messages and markers are found by that; all
+    // else is kept under the name in the form in which accounts are compared.
+
+    /// Somebody makes an account of this name. All of it goes to the store in one order with the account, so that there is
+    /// never an account with the past of another.
+    private func forgetEarlier(_ account: String) {
+        if let chosen = choices.reset(account: AccountName.fold(account)) { context.keep(.choices(chosen)) }
+        forgetConversations(ofEarlier: account)
+        for change in memberships.reset(account: account) { context.keep(change) }
+        forgetCursors(ofEarlier: account)
+        forgetAuthors(ofEarlier: account)
+    }
+
+    private func forgetCursors(ofEarlier account: String) {
+        for (client, room) in cursors.drop(account: account) {
+            context.keep(.dropCursor(account: client.account, client: client.client, room))
+        }
+    }
+
+    private func forgetAuthors(ofEarlier account: String) {
+        let nobody = context.freshChatID()
+        // Private read markers are those of a backend without a name.
+        for backend in keptBackends.union([""]).sorted() {
+            let author = context.identities.puppetID(account: account, backend: backend)
+            context.keep(.removeAuthor(author, as: nobody))
+            privateMessages.forgetMarkers(of: author)
+            for room in rooms where room.settings.backend == backend {
+                room.forget(author: author, as: nobody, context)
             }
         }
     }

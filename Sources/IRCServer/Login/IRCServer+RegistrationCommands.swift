@@ -150,7 +150,7 @@ extension IRCServer {
         }
         guard nick != person.nick else { return }
         let line = line("NICK", by: person, [nick])
-        whowas.remember(person, at: context.now.wall)
+        whowas.record(person, at: context.now.wall)
         context.identities.rename(personID, to: nick)
         let clients = sessions(of: personID)
         for client in clients { client.take(nick: nick) }

@@ -143,9 +143,9 @@ package final class Outbound {
 
     func setTimer(_ session: IRCSession, _ following: Following) {
         if let due = following.due(context.now.monotonic) {
-            context.timers.set(.following(session.id), at: due)
+            context.timers.set(.deliveryCursor(session.id), at: due)
         } else {
-            context.timers.cancel(.following(session.id))
+            context.timers.cancel(.deliveryCursor(session.id))
         }
     }
 
@@ -153,7 +153,7 @@ package final class Outbound {
     func stopFollowing(_ session: IRCSession) {
         guard session.following != nil else { return }
         session.endFollowing()
-        context.timers.cancel(.following(session.id))
+        context.timers.cancel(.deliveryCursor(session.id))
     }
 
     // MARK: - Answers

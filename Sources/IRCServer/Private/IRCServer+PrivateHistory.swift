@@ -80,7 +80,7 @@ extension IRCServer {
         guard let own = session.account?.name else { return nil }
         let pair = PrivateConversations.Pair(own, partner)
         let target =
-            PrivateConversations.nick(ofVisitor: partner).map(PersonalChoices.Target.nick)
+            PrivateConversations.nick(ofVisitor: partner).map(AccountPreferences.Target.nick)
             ?? .account(AccountName.fold(partner))
         guard privateMessages.conversations.isShown(pair, to: AccountName.fold(own)),
             !choices.isMuted(target, by: choicesOwner(session))
@@ -197,8 +197,8 @@ extension IRCServer {
     // MARK: - Pages
 
     /// The messages of a conversation; nil: the store has them. One that had to go meanwhile is empty.
-    func privateArchive(of view: PrivateView) -> MemoryHistory? {
-        privateMessages.conversations.archive(view.pair) ?? (context.isDurable ? nil : MemoryHistory())
+    func privateArchive(of view: PrivateView) -> MemoryLog? {
+        privateMessages.conversations.archive(view.pair) ?? (context.isDurable ? nil : MemoryLog())
     }
 
     /// The page's places are known.

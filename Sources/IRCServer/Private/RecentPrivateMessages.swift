@@ -31,7 +31,7 @@ struct PrivateMessage {
 /// long as they are the same person, and nobody's who takes their nick later.
 struct RecentPrivateMessages {
     /// Messages of all people together: as many as of one room, of each about 300 bytes.
-    static let capacity = RecentMessages.capacity
+    static let capacity = RecentLog.capacity
 
     private var ring: [PrivateMessage] = []
     /// Where the next one goes when the ring is full.

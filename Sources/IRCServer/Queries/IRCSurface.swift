@@ -78,7 +78,7 @@ public enum IRCSurface {
         if let dialect = try? JWTRoomsDialect(), let base = try? HTTPURL(parsing: "https://chat.example.org") {
             settings.backends = [BackendSettings(name: "main", dialect: dialect, httpBase: base)]
             settings.media = MediaSettings(
-                links: MediaLinks(base: "https://irc.example.org", key: [0], lifetime: .zero))
+                links: SignedFileLinks(base: "https://irc.example.org", key: [0], lifetime: .zero))
         }
         let parts = HubParts(
             settings, isDurable: false,
@@ -177,7 +177,7 @@ public enum IRCSurface {
         return table(["line", "needs", "without"], tags + rest + commands)
     }
 
-    private static func words(_ without: IRCReductionTable.Without) -> String {
+    private static func words(_ without: IRCReductionTable.Fallback) -> String {
         switch without {
         case .nothing: "nothing"
         case .firstParams(let count): count == 1 ? "its first parameter" : "its first \(count) parameters"

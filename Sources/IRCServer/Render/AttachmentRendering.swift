@@ -12,10 +12,10 @@ extension MessageRendering {
     static let maxFileNameBytes = 150
 
     static func lines(
-        of attachments: [ChatAttachment], budget: Int, files: FileLinks? = nil
+        of attachments: [ChatAttachment], budget: Int, files: RoomFileLinks? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
-        for attachment in attachments.prefix(FileLinks.maxShown) {
+        for attachment in attachments.prefix(RoomFileLinks.maxShown) {
             // By lines, since a CR LF is one character to a search for either.
             let line = IRCTextSplitter.lines(MessageText.cleanBody(describe(attachment, files: files)), maxLines: 10)
                 .joined(separator: " ")
@@ -23,7 +23,7 @@ extension MessageRendering {
                 lines.append(IRCUtterance.Line(piece, isContinuation: index > 0))
             }
         }
-        let omitted = attachments.count - FileLinks.maxShown
+        let omitted = attachments.count - RoomFileLinks.maxShown
         if omitted > 0 {
             lines.append(IRCUtterance.Line("… \(omitted) more attachment\(omitted == 1 ? "" : "s")"))
         }
@@ -34,7 +34,7 @@ extension MessageRendering {
     ///
     /// - Parameter files: makes links through the bridge, where the file's own address opens for nobody.
     static func describe(
-        _ attachment: ChatAttachment, files: FileLinks? = nil
+        _ attachment: ChatAttachment, files: RoomFileLinks? = nil
     ) -> String {
         if let inline = attachment.inline {
             // Inline data is never printed; its size is three quarters of its base64.

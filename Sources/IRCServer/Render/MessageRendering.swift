@@ -25,7 +25,7 @@ enum MessageRendering {
     ///   - msgid: by which the whole can be had; nil: it cannot.
     static func lines(
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
-        msgid: String? = nil, files: FileLinks? = nil
+        msgid: String? = nil, files: RoomFileLinks? = nil
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0

@@ -16,7 +16,7 @@ extension IRCServer {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         say("You are \(person.source), called \"\(person.realname)\".", to: session)
         if let account = session.account {
-            let name = session.clientName.map { ", this client is \(TwinName($0).shown)" } ?? ""
+            let name = session.clientName.map { ", this client is \(NumberedClientName($0).shown)" } ?? ""
             say("Your account is \(account.name)\(name).", to: session)
             let others = person.clients.count - 1
             if others > 0 {
@@ -73,7 +73,7 @@ extension IRCServer {
             guard let certificate = session.origin.security.certificate,
                 let account = accounts.account(certificate: certificate)
             else { return say("Usage: \(request.usage)", to: session) }
-            return take(.right(Login(.service, account)), session)
+            return take(.succeeded(Login(.service, account)), session)
         }
         guard words.count > 1 else { return say("Usage: \(request.usage)", to: session) }
         guard !accounts.isEmpty else { return say("There are no accounts here.", to: session) }
@@ -169,7 +169,7 @@ extension IRCServer {
         guard id != session.person, id != service else {
             return say("Neither of us can be muted.", to: session)
         }
-        switch choices.mute(PersonalChoices.Mute(target: muteTarget(person), nick: person.nick), for: owner) {
+        switch choices.mute(AccountPreferences.Mute(target: muteTarget(person), nick: person.nick), for: owner) {
         case .done:
             keepChoices(of: session)
             say("You do not hear \(person.nick) any more; unmute \(person.nick) changes that.", to: session)

@@ -241,7 +241,7 @@ extension IRCServer {
     /// Earlier messages up to which somebody has read, in one answer.
     private static let maxPlacesNamed = 10
 
-    private func described(_ entry: RecentMessages.Entry) -> String {
+    private func described(_ entry: RecentLog.Entry) -> String {
         let words = entry.isTakenBack ? "(taken back)" : "\"\(entry.excerpt)\""
         return "\(words), at \(ServiceReading.time(entry.at, now: context.now.wall)) UTC."
     }

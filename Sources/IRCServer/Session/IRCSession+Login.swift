@@ -6,9 +6,8 @@ import Identities
 // Registration and login: what a client says of itself until it is let in, and as whom it logged in.
 
 extension IRCSession {
-
-    private func modifyLogin(_ body: (ClientLogin) -> Void) {
-        let state = login ?? ClientLogin()
+    private func modifyLogin(_ body: (LoginState) -> Void) {
+        let state = login ?? LoginState()
         login = state
         body(state)
     }

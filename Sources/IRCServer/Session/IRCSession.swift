@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTypes
 import ChatModel
 import IRCProtocol
@@ -33,8 +34,8 @@ package final class IRCSession {
     /// What is the same for all sessions of a bridge.
     final class Terms {
         let serverName: String
-        let budget: TokenBucket.Terms
-        let tagBudget = TokenBucket.Terms(rate: 4, burst: 12)
+        let budget: TokenBucket.Limit
+        let tagBudget = TokenBucket.Limit(rate: 4, burst: 12)
         /// What one message of several lines may have.
         let multiline: (bytes: Int, lines: Int)
         /// Those that are the same for everybody; the grounds of an offer give the others.
@@ -54,7 +55,7 @@ package final class IRCSession {
                 .multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)",
                 .metadata: MetadataSubscriptions.capabilityValue,
             ]
-            budget = TokenBucket.Terms(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
+            budget = TokenBucket.Limit(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
         }
     }
 
@@ -72,7 +73,7 @@ package final class IRCSession {
     let terms: Terms
     /// Of a session that is registered, the person; of the others what can be nobody's id.
     private var standing = IRCSession.isRegistering
-    private static let isRegistering = PersonID.nobody
+    private static let isRegistering = PersonID.invalid
     private static let isClosed = PersonID(rawValue: .max)
     var decoder: IRCLineDecoder
     private(set) var negotiation: IRCCapabilityNegotiation
@@ -125,7 +126,7 @@ package final class IRCSession {
     }
 
     /// Nil of most clients that are registered.
-    var login: ClientLogin?
+    var login: LoginState?
 
     // Flow.
     private(set) var lastReceivedAt: MonotonicInstant
@@ -383,5 +384,25 @@ package final class IRCSession {
     /// What stands in a parameter, apart by commas.
     static func list(_ param: String) -> [String] {
         Array(param.split(separator: ",").lazy.map(String.init).prefix(maxChannelsPerLine))
+    }
+
+    /// What a client said of itself until it is let in, and as whom it logged in: most need nothing of it once registered.
+    final class LoginState {
+        var user: String?
+        var userClientName: String?
+        var realname = ""
+        var password: String?
+        var account: AccountSettings?
+        var clientName: String?
+        var isAdmitted = false
+        var sasl = IRCSASLExchange()
+        var isBearerRefused = false
+        var registration: RegistrationTry?
+        var refusedNick: String?
+        var away: ClientAway?
+        var gatewayTry: GatewayTry?
+        var failedTries = 0
+        /// What AWAY said before registration; an empty text: back.
+        var earlyAway: String?
     }
 }

@@ -14,7 +14,7 @@ struct Newcomer {
     fileprivate(set) var deadline: MonotonicInstant?
 }
 
-/// Clients that wait for their names, or whose names others may still contest; ``TwinName`` has the rules.
+/// Clients that wait for their names, or whose names others may still contest; ``NumberedClientName`` has the rules.
 final class Newcomers {
     private var newcomers: [ClientID: Newcomer] = [:]
     private let context: RoomsContext
@@ -38,12 +38,12 @@ final class Newcomers {
 
     func wait(_ client: ClientID, until deadline: MonotonicInstant) {
         newcomers[client]?.deadline = deadline
-        context.timers.set(.naming(client), at: deadline)
+        context.timers.set(.clientNaming(client), at: deadline)
     }
 
     /// It has its name; who did not answer until now may still do so.
     func remove(_ client: ClientID) {
-        if newcomers.removeValue(forKey: client) != nil { context.timers.cancel(.naming(client)) }
+        if newcomers.removeValue(forKey: client) != nil { context.timers.cancel(.clientNaming(client)) }
     }
 
     /// A client is gone: it waits no longer, and no other waits for it.
@@ -53,7 +53,7 @@ final class Newcomers {
         let waiting = newcomers.filter { $0.value.deadline != nil && $0.value.asked.contains(client) }
         // Not at once: somebody may be telling others of it.
         for newer in waiting.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-            context.timers.set(.naming(newer), at: context.now.monotonic)
+            context.timers.set(.clientNaming(newer), at: context.now.monotonic)
         }
     }
 }

@@ -30,7 +30,7 @@ public enum BridgeAction: Equatable {
     /// Read what a backend's account is proven with; answered by `secretsRead`.
     case readSecrets(BackendID)
     /// Ask a backend by HTTP; answered by `backendAnswered`, within the order's time.
-    case callBackend(BackendCallID, BackendCallOrder)
+    case callBackend(BackendCallID, BackendCallRequest)
     /// Open a connection for a room, encrypted from its first byte on when `isSecure`; answered by `upstreamConnected` or
     /// `upstreamClosed`.
     case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
@@ -56,9 +56,9 @@ public enum BridgeAction: Equatable {
     /// Take one step of looking for messages of a room; answered by `messagesSearched`.
     case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     /// Keep a file, so that links lead to it; one of that name may be there already.
-    case keepFile(KeptFile)
+    case keepFile(StoredFile)
     /// Keep a file that was uploaded, in the same place; answered by `uploadStored`.
-    case storeUpload(UploadID, KeptFile)
+    case storeUpload(UploadID, StoredFile)
     /// For ``MediaSettings/uploads`` of the next process.
     case keepUpload(UploadRecord)
     /// What became of an upload: the link to the file, or why there is none.

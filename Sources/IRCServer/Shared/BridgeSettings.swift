@@ -96,7 +96,7 @@ public struct LimitSettings: Equatable, Sendable {
     /// Messages in one answer to a client that asks for what was said before.
     public var historyLimit = 500
 
-    public init() {}
+    public init(_ change: (inout LimitSettings) -> Void = { _ in }) { change(&self) }
 }
 
 /// Opens a room of a backend for any channel that somebody joins.

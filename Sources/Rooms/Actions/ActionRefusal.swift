@@ -6,7 +6,7 @@ import Identities
 import Upstream
 import WireBytes
 
-/// Why an action was not carried out, in the words of the answer.
+/// The reason for refusing an action, worded for the reply.
 package struct ActionRefusal: Equatable {
     package var code: String
     /// A sentence without a full stop.
@@ -22,11 +22,19 @@ extension ActionRefusal {
     package static let unknownMessage = ActionRefusal(code: "UNKNOWN_MSGID", text: "No such message, or it is too old")
 }
 
-/// Whose messages somebody may take back.
+/// The messages that a user may redact.
 package enum RedactionRight {
     case own
-    /// Also those of other IRC users, as a channel operator: the backend has them from us.
+    /// Also those of other IRC users, as a channel operator: the relay sent them upstream itself.
     case ofIRCUsers
-    /// Also those of people upstream, as an administrator, as far as the backend lets the room's account.
-    case everybodys
+    /// Also those of upstream people, as an administrator, as far as the backend permits the room's account.
+    case ofEveryone
+}
+
+/// The outcome of an action.
+package enum ActionResult: Equatable {
+    case done
+    case refused(ActionRefusal)
+    /// The backend has to be asked first; the reply follows its answer, with the given label.
+    case later
 }

@@ -6,7 +6,7 @@ import Identities
 import Upstream
 import WireBytes
 
-/// Reactions of IRC users, so that each is shown once.
+/// Reactions sent by IRC users, to deduplicate their echoes.
 final class OwnReactions {
     /// A backend that sends reactions to their author too does it at once.
     static let echoWait: Duration = .seconds(30)
@@ -32,7 +32,7 @@ final class OwnReactions {
                 puppet: puppet, at: now))
     }
 
-    /// Whether a reaction of ours that came back was one of these, which all have seen. Each comes back once.
+    /// Whether an incoming reaction is the echo of one of these. Each has one echo.
     func takeEcho(of reaction: ChatReaction, now: MonotonicInstant) -> Bool {
         let emoji = Self.plain(reaction.emoji)
         guard
@@ -45,7 +45,7 @@ final class OwnReactions {
         return true
     }
 
-    /// The backend would not have it.
+    /// The backend refused it.
     func remove(_ reaction: ChatReaction) {
         let emoji = Self.plain(reaction.emoji)
         let index = entries.lastIndex {
@@ -54,7 +54,7 @@ final class OwnReactions {
         if let index { entries.remove(at: index) }
     }
 
-    /// Whose reaction this emoji on this message is, as far as it is remembered.
+    /// The author of this emoji on this message, while it is remembered.
     func owner(of target: ChatID, _ emoji: String) -> ChatID? {
         let emoji = Self.plain(emoji)
         guard let last = entries.last(where: { $0.target == target && $0.emoji == emoji }), last.operation == .add

@@ -6,19 +6,19 @@ import Identities
 import Upstream
 import WireBytes
 
-// What is done to messages that are there already: edits, taking back, reactions.
+// Actions on existing messages: edits, redactions, reactions.
 //
-// What an IRC user does here is sent once and at once: it is not kept while there is no link, since nobody wants yesterday's
-// reaction to arrive today. It is shown to the other IRC users when the socket took it, or where the backend answers, when it
-// has; what is refused is undone (OpenActions.swift). Should the backend send it round to its author too, that is recognised.
+// An action of an IRC user is sent at once and never queued: a reaction of yesterday has no use today. The other IRC
+// users see it when the socket took it or, where the backend answers, after the answer; a refused action is undone
+// (PendingActions.swift). An echo from the backend is deduplicated.
 
 extension Room {
     /// Bytes of an emoji; the longest family in Unicode takes 28.
     static let maxReactionBytes = 64
 
-    // MARK: - Taking back
+    // MARK: - Redaction
 
-    /// An IRC user takes a message back.
+    /// Redacts a message for an IRC user.
     ///
     /// - Parameters:
     ///   - label: for an answer that comes later; nil when there is nothing to answer.
@@ -36,7 +36,7 @@ extension Room {
                 ActionRefusal(
                     code: "REDACT_FORBIDDEN", text: "\(settings.url.host) knows no way to take a message back"))
         }
-        if openActions.isAwaited(msgid: msgid) {
+        if pendingActions.isAwaited(msgid: msgid) {
             return .refused(
                 ActionRefusal(
                     code: "CANNOT_DELIVER",
@@ -49,13 +49,13 @@ extension Room {
         }
     }
 
-    /// Why an IRC user may not take a message back, as a sentence; nil: they may.
+    /// The reason why an IRC user may not redact a message, as a sentence; nil: permitted.
     private func barrier(
-        to entry: RecentMessages.Entry, from client: ClientID, _ right: RedactionRight, _ context: RoomsContext
+        to entry: RecentLog.Entry, from client: ClientID, _ right: RedactionRight, _ context: RoomsContext
     ) -> String? {
         guard entry.puppet != locals[client]?.puppet else { return nil }
         switch right {
-        case .everybodys: return nil
+        case .ofEveryone: return nil
         case .own: return "Only your own messages can be taken back"
         case .ofIRCUsers:
             guard let author = entry.puppet else {
@@ -68,7 +68,7 @@ extension Room {
         }
     }
 
-    /// Whether this is an IRC user whom the backend knows by a login of their own, here now or not.
+    /// Whether the id belongs to an IRC user with a backend login of their own, present or not.
     private func isOwnPuppet(_ puppet: ChatID, _ context: RoomsContext) -> Bool {
         context.settings.ownLogins.contains { account, logins in
             logins[settings.name] != nil
@@ -77,16 +77,17 @@ extension Room {
     }
 
     /// - Parameters:
-    ///   - label: for what is shown at once; nil: the caller answers.
-    ///   - answerLabel: for what is shown when the backend has answered.
+    ///   - label: for an event shown at once; nil: the caller answers.
+    ///   - answerLabel: for an event shown after the backend's answer.
     private func redact(
-        _ entry: RecentMessages.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
+        _ entry: RecentLog.Entry, _ id: ChatID, reason: String?, from client: ClientID, label: String?,
         answerLabel: String?, _ context: RoomsContext
     ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person],
-            let known = recent.entry(msgid: entry.msgid), !known.isTakenBack, !openActions.isAwaited(msgid: entry.msgid)
+            let known = recent.entry(msgid: entry.msgid), !known.isTakenBack,
+            !pendingActions.isAwaited(msgid: entry.msgid)
         else { return .refused(.unknownMessage) }
-        // What another IRC user said, the backend has from us: their name takes it back.
+        // Messages of other IRC users were sent upstream by the relay: their author's name redacts them.
         let other =
             entry.formerPuppet
             ?? entry.puppet.flatMap { $0 == member.puppet || isOwnPuppet($0, context) ? nil : $0 }
@@ -98,14 +99,14 @@ extension Room {
         if let why = act(command, by: speaker, context) {
             return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)"))
         }
-        var action = OpenActions.Action(
+        var action = PendingActions.Action(
             link: (speaker.map { lane(of: $0) } ?? lane).id, target: id,
-            deed: .takeBack(known, before: [], reason: reason), client: client, person: person,
+            operation: .takeBack(known, before: [], reason: reason), client: client, person: person,
             personID: member.person, puppet: member.puppet, label: answerLabel, writtenAt: context.now.monotonic,
             isShown: !traits.answersDeletes)
         if action.isShown {
             let before = showTakenBack(known, by: person, reason: reason, from: client, label: label, context)
-            action.deed = .takeBack(known, before: before, reason: reason)
+            action.operation = .takeBack(known, before: before, reason: reason)
         }
         opened(action, context)
         return action.isShown ? .done : .later
@@ -113,10 +114,10 @@ extension Room {
 
     // MARK: - Reactions
 
-    /// An IRC user puts an emoji on a message or takes it off. One that the backend cannot carry stays among the IRC users.
+    /// Adds or removes an IRC user's emoji on a message. One that the backend cannot carry is shown to IRC users only.
     ///
     /// - Parameters:
-    ///   - annotations: what the other IRC users get of it.
+    ///   - annotations: tags for the other IRC clients.
     ///   - label: for an answer that comes later; nil when there is nothing to answer.
     func react(
         _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, annotations: [StoredTag],
@@ -145,18 +146,18 @@ extension Room {
         }
     }
 
-    /// Shows a reaction to the IRC users alone. Its author hears so once.
+    /// Shows a reaction to the IRC users only. Its author is notified of that once.
     ///
-    /// - Parameter limit: what the backend knows instead.
+    /// - Parameter limit: the subset that the backend supports.
     private func react(
-        _ emoji: String, _ operation: ChatReaction.Operation, to entry: RecentMessages.Entry,
+        _ emoji: String, _ operation: ChatReaction.Operation, to entry: RecentLog.Entry,
         _ annotations: [StoredTag],
         from client: ClientID, since limit: String, _ context: RoomsContext
     ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else {
             return .refused(.unknownMessage)
         }
-        // Without the label: what the author hears belongs to the same answer.
+        // Without the label: the author's notice belongs to the same answer.
         show(
             emoji, operation, on: entry, by: person, annotations, from: client, author: member.puppet,
             at: context.now.wall, context)
@@ -167,7 +168,7 @@ extension Room {
     }
 
     private func react(
-        _ reaction: ChatReaction, to entry: RecentMessages.Entry, _ annotations: [StoredTag], from client: ClientID,
+        _ reaction: ChatReaction, to entry: RecentLog.Entry, _ annotations: [StoredTag], from client: ClientID,
         label: String?, _ context: RoomsContext
     ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else {
@@ -191,8 +192,8 @@ extension Room {
             reaction.emoji, reaction.operation, on: entry, by: person, annotations, from: client, label: label,
             author: member.puppet, at: context.now.wall, context)
         opened(
-            OpenActions.Action(
-                link: lane.id, target: reaction.target, deed: .reaction(reaction, to: entry), client: client,
+            PendingActions.Action(
+                link: lane.id, target: reaction.target, operation: .reaction(reaction, to: entry), client: client,
                 person: person, personID: member.person, puppet: member.puppet, label: nil,
                 writtenAt: context.now.monotonic, isShown: true), context)
         return .done
@@ -200,11 +201,11 @@ extension Room {
 
     // MARK: - Edits
 
-    // MARK: - Common to all
+    // MARK: - Shared
 
-    /// Carries out an action on a message when the backend's id of it is known, which may be now or after asking for it.
+    /// Performs an action on a message once the backend's id of it is known: at once, or after a lookup.
     private func onceKnown(
-        _ entry: RecentMessages.Entry, _ action: RefusedAction, _ client: ClientID, _ label: String?,
+        _ entry: RecentLog.Entry, _ action: RefusedAction, _ client: ClientID, _ label: String?,
         _ context: RoomsContext,
         _ body: @escaping (_ id: ChatID, _ label: String?) -> RoomReply
     ) -> RoomReply {
@@ -230,7 +231,7 @@ extension Room {
         return result ?? .later
     }
 
-    /// Stands for the id of a message where only the shape of a command counts; a number, as most backends have them.
+    /// Placeholder for a message id where only the shape of a command counts; a number, as on most backends.
     private static let anyID = ChatID("1")
 
     private func canSay(_ command: ChatCommand) -> Bool {
@@ -238,11 +239,11 @@ extension Room {
         return true
     }
 
-    /// Sends an action; nil when the socket took it, else why not, as a clause.
+    /// Sends an action; nil when the socket took it, else the reason, as a clause.
     ///
-    /// None is kept for later: it would come to messages that nobody looks at any more.
+    /// Actions are never queued: later, the message would no longer be in view.
     ///
-    /// - Parameter person: nil: nobody who might have a link of their own.
+    /// - Parameter person: nil: no user with a possible own link.
     private func act(_ command: ChatCommand, by person: Person?, _ context: RoomsContext) -> String? {
         let lane = person.map { self.lane(of: $0) } ?? self.lane
         guard lane.canSpeak else {

@@ -6,13 +6,13 @@ import Identities
 import Upstream
 import WireBytes
 
-// How the room is shown what was done to a message.
+// Showing the room an action on a message.
 
 extension Room {
-    /// - Returns: what the memory had of it, where nothing else keeps that.
+    /// - Returns: the removed entries of the memory log, where there is no store.
     @discardableResult
     func showTakenBack(
-        _ entry: RecentMessages.Entry, by person: Person, reason: String?, from client: ClientID, label: String?,
+        _ entry: RecentLog.Entry, by person: Person, reason: String?, from client: ClientID, label: String?,
         _ context: RoomsContext
     ) -> [StoredMessage] {
         let own = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
@@ -24,19 +24,19 @@ extension Room {
     }
 
     @discardableResult
-    func takeBack(_ entry: RecentMessages.Entry, _ context: RoomsContext) -> [StoredMessage] {
+    func takeBack(_ entry: RecentLog.Entry, _ context: RoomsContext) -> [StoredMessage] {
         recent.takeBack(msgid: entry.msgid)
         context.keep(.takeBack(storedKey, msgid: entry.msgid))
         return archive.takeBack(msgid: entry.msgid)
     }
 
-    /// Shows that somebody put an emoji on a message or took it off, and keeps that.
+    /// Shows that an emoji was added to a message or removed, and stores that.
     ///
     /// - Parameters:
-    ///   - annotations: the same as a client gave it for other clients; nil: none did.
-    ///   - client: whose client did it, and `author` the upstream id of its user; else `sender` did, upstream.
+    ///   - annotations: tags of the acting client; nil: none.
+    ///   - client: the acting client, with `author` its user's upstream id; else `sender` acted, upstream.
     package func show(
-        _ emoji: String, _ operation: ChatReaction.Operation, on original: RecentMessages.Entry, by person: Person,
+        _ emoji: String, _ operation: ChatReaction.Operation, on original: RecentLog.Entry, by person: Person,
         _ annotations: [StoredTag]? = nil, from client: ClientID? = nil, label: String? = nil,
         sender: ChatPerson = ChatPerson(), author: ChatID? = nil, at: ChatTimestamp, _ context: RoomsContext
     ) {
@@ -54,7 +54,7 @@ extension Room {
             to: RoomAudience(author: client, label: label, by: person))
     }
 
-    func replyTags(_ original: RecentMessages.Entry) -> [StoredTag] {
+    func replyTags(_ original: RecentLog.Entry) -> [StoredTag] {
         [
             StoredTag(name: StoredMessage.replyTag, value: original.msgid),
             StoredTag(name: "+draft/reply", value: original.msgid),

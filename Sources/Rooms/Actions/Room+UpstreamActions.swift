@@ -6,12 +6,12 @@ import Identities
 import Upstream
 import WireBytes
 
-// What the backend tells of edits, deletions and reactions.
+// Edits, deletions and reactions from the backend.
 
 extension Room {
     func deleteReceived(_ delete: ChatDelete, _ context: RoomsContext) {
-        // Some wires tell of every room's deletions, and ours come back on some: neither is news.
-        var known: [RecentMessages.Entry] = []
+        // Some wires report the deletions of every room, and some echo the relay's own: both are duplicates.
+        var known: [RecentLog.Entry] = []
         for id in delete.ids {
             older.current?.takeBack(id)
             if answered(target: id, context) { continue }
@@ -39,7 +39,7 @@ extension Room {
             if own.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
         } else if reaction.isSelf {
             if lane.reactions.takeEcho(of: reaction, now: context.now.monotonic) { return }
-            // The account at another device; but where a new reaction of one user replaced another's, theirs is gone.
+            // The account on another device; but a replaced reaction also removes that IRC user's previous one.
             guard settings.identity == .single else { return }
             if reaction.operation == .remove, let owner = lane.reactions.owner(of: reaction.target, reaction.emoji) {
                 reactor = locals[puppet: owner].flatMap { context.identities[$0.person] }
@@ -61,18 +61,17 @@ extension Room {
         }
     }
 
-    /// Whose words a message has is compared with who edits it: a frame may name anybody, and on some wires people upstream
-    /// write what it names.
+    /// Compares editor and author: a frame may name anyone, and on some wires upstream people control that field.
     ///
     /// | the frame names                                      | shown                          | the message          |
     /// |------------------------------------------------------|--------------------------------|----------------------|
-    /// | its author upstream; nobody, where authors alone edit | as its author's                | has the new words    |
-    /// | somebody else upstream                               | a notice that they changed it  | stays as it was said |
-    /// | an IRC user, the account, or nobody                  | a notice that the backend did  | stays as it was said |
+    /// | its author upstream; none, where only authors edit    | as its author's                | has the new text     |
+    /// | another upstream person                               | a notice naming that person    | unchanged            |
+    /// | an IRC user, the account, or none                     | a notice naming the backend    | unchanged            |
     ///
-    /// The notice has a place of its own in the room's order, for those who come later.
+    /// The notice has a sequence number of its own in the log, for history queries.
     ///
-    /// IRC users edit nothing here, so nothing is an edit of theirs, whoever it names.
+    /// IRC users have no edit command here, so an edit is never attributed to one.
     func editReceived(_ edit: ChatEdit, _ context: RoomsContext, isLookedUp: Bool = false) {
         if !isLookedUp, recent.entry(upstreamID: edit.id) == nil {
             let isAwaited = awaitIDs(context) { [weak self] in self?.editReceived(edit, context, isLookedUp: true) }
@@ -82,9 +81,9 @@ extension Room {
         var edit = edit
         edit.text = secretFinder(context).scrubbed(edit.text)
         edit.attachments = withoutSecrets(edit.attachments, context)
-        // Nobody who could be shown as the author, where the room is full: the backend's word, then.
+        // No author can be shown where the room is full: attributed to the backend.
         let author = author(of: original, editing: edit.sender).flatMap { present(personBehind($0), context) }
-        // Backends say that a message changed, not what changed about it.
+        // Backends report that a message changed, not the difference.
         let before = recent.text(of: original.msgid)
         let isNews = recent.edit(msgid: original.msgid, text: edit.text, byAuthor: author != nil)
         guard isNews || !edit.attachments.isEmpty else { return }
@@ -107,9 +106,9 @@ extension Room {
             text, attachments: edit.attachments, files: edit.attachments.isEmpty ? nil : fileLinks(context))
     }
 
-    /// A message was changed by somebody else than its author, or nobody knows by whom.
-    func tellChanged(_ original: RecentMessages.Entry, _ edit: ChatEdit, _ context: RoomsContext) {
-        // The account edits what it said for others, and rows name it as the author of what others changed.
+    /// Shows that a message was edited by a person other than its author, or by an unknown one.
+    func tellChanged(_ original: RecentLog.Entry, _ edit: ChatEdit, _ context: RoomsContext) {
+        // The account edits relayed messages, and rows name it as the author of others' changes.
         let editor = lane.dialectContext.isSelf(edit.sender) ? nil : actor(edit.sender, of: [original], context)
         let seconds = Int(max(0, context.now.wall.milliseconds - original.at.milliseconds) / 1000)
         let sentence =
@@ -138,12 +137,12 @@ extension Room {
             to: RoomAudience(by: editor.flatMap { context.identities[$0] }))
     }
 
-    /// The author of a message, where an edit is their own, as far as the wire tells; nil: it is not.
-    func author(of original: RecentMessages.Entry, editing editor: ChatPerson) -> ChatPerson? {
+    /// The author of a message, where the wire shows the edit as the author's own; nil: not theirs.
+    func author(of original: RecentLog.Entry, editing editor: ChatPerson) -> ChatPerson? {
         guard original.puppet == nil, !namesIRCUser(original.sender) else { return nil }
         guard editor.id != nil || editor.name != nil else {
             guard traits.authorsAloneEdit else { return nil }
-            // They may be called otherwise since.
+            // The name may have changed since.
             return original.sender.id.map { ChatPerson(id: $0) } ?? original.sender
         }
         func key(_ person: ChatPerson) -> Person.RemoteKey {
@@ -152,19 +151,19 @@ extension Room {
         return key(editor) == key(original.sender) ? editor : nil
     }
 
-    /// Whether a frame names an IRC user as who did something. What they do, they do here, so of anything else that is the
-    /// backend's word alone: it may be a forgery, and it may be their own account at another device.
+    /// Whether a frame names an IRC user as the actor. IRC users act through the relay, so for anything else that is an
+    /// unverified claim of the backend: possibly forged, possibly their own account on another device.
     func namesIRCUser(_ sender: ChatPerson) -> Bool {
         own.speaking(sender) != nil || sender.id.map { locals[puppet: $0] != nil } ?? false
             || settings.identity == .puppet && lane.dialectContext.isSelf(sender)
     }
 
-    /// Who did something to a message, upstream; nil when the frame names nobody, or an IRC user.
+    /// The upstream person that acted on a message; nil when the frame names none, or an IRC user.
     func actor(
-        _ sender: ChatPerson, of messages: [RecentMessages.Entry], _ context: RoomsContext
+        _ sender: ChatPerson, of messages: [RecentLog.Entry], _ context: RoomsContext
     ) -> PersonID? {
         guard sender.id != nil || sender.name != nil, !namesIRCUser(sender) else { return nil }
-        // A name without an id, on a wire where each IRC user has a name: theirs, who may have left since.
+        // A name without an id, on a wire where each IRC user has a name: an IRC user's, possibly a former one.
         if sender.id == nil, settings.identity == .puppet, let name = sender.name,
             messages.contains(where: { $0.puppet != nil && $0.nick == name })
                 || locals.values.contains(where: { context.identities[$0.person]?.nick == name })

@@ -1,55 +1,55 @@
 import ChatModel
 import WireBytes
 
-// How a room catches up with what was said while it had no link.
+// Catching up: filling the gap of an outage from the backend's history.
 //
 // | state    | meaning                                | verb → next                                                              |
 // |----------|----------------------------------------|---------------------------------------------------------------------------|
 // | closed   | the link is not usable                 | linkCameUp → fetching, or live where the wire has no history               |
-// | fetching | usable; messages from before awaited   | history → live; failure, 10 s, too much to hold → live, the gap stays       |
-// | live     | what comes is shown as it comes        | linkLost → closed; loginRenewed → fetching                                 |
+// | fetching | usable; a history is awaited           | history → live; failure, 10 s, buffer full → live, the gap stays           |
+// | live     | events are shown as they come          | linkLost → closed; loginRenewed → fetching                                 |
 //
-// A history that does not reach back to the gap is asked for with a larger limit; where the backend gives fewer than that at a
-// time, and can be asked for what is older than a message, page by page: until something known is reached, a page brings
-// nothing older, or as much is in hand as is ever shown. Where it is asked for what is newer than a message, it may give the
-// oldest of that: then it is asked on from the last one, until nothing new comes.
+// A history that does not reach back to the gap is requested again with a larger limit; where the backend has a smaller
+// page size and can page backward, page by page: until a known message is reached, a page brings no older one, or as
+// much is in hand as is ever shown. Where it pages forward, a page may hold the oldest messages: then the request is
+// repeated from the last one, until no new one comes.
 //
-// While closed or fetching, what comes is held, so that it follows what was said before it. The gap is where the last
-// contiguous stretch ended; it closes when a history reaches back to it, and stays open through failures, so that the next
-// question, over this link after a pause or over the next, begins at the same place.
+// While closed or fetching, live events are buffered, to follow the missed messages. The gap begins at the end of the
+// last contiguous stretch; it closes when a history reaches back to it, and stays open through failures, so that the
+// next request, over this link after a pause or over the next, begins at the same place.
 //
-// The very first history is for the memory only, as far as nobody was there:
+// The very first history fills the log without being shown, as far as no user was present:
 //
-// | when the first history comes, somebody         | what it has from before that | what it has from since then         |
+// | user at the first history                      | messages from before joining | messages since                      |
 // |------------------------------------------------|------------------------------|-------------------------------------|
-// | entered while there was no link                | is remembered                | is shown, as what was missed        |
-// | entered over a link that was lost meanwhile    | is remembered                | the same                            |
-// | entered over this link                         | is remembered                | comes live too, and is shown as that |
-// | never entered                                  | is remembered                | there is none                       |
+// | joined while there was no link                 | logged                       | shown, as missed                    |
+// | joined over a link that was lost meanwhile     | logged                       | the same                            |
+// | joined over this link                          | logged                       | also come live, and are shown as that |
+// | never joined                                   | logged                       | none                                |
 //
-// Does it not come, what was said since somebody entered is a gap like any other.
+// If it fails, the messages since the first JOIN are a gap like any other.
 
 final class CatchUp {
-    /// Longest time that what comes live is held.
+    /// Longest buffering of live events.
     static let patience: Duration = .seconds(10)
-    /// Events held, and so many bytes of their frames. More than comes in `patience` in a busy room; bounds what a flood costs.
+    /// Buffered events, and bytes of their frames. More than come in `patience` in a busy room; bounds a flood's cost.
     static let maxHeldEvents = 2000
     static let maxHeldBytes = 4 * 1024 * 1024
-    /// A history that does not reach back far enough is asked for again with so many times its limit, …
+    /// A history that does not reach back far enough is requested again with its limit multiplied by this, …
     static let widening = 4
-    /// … and after so many tries once more for all; over the socket for no more than are shown, since an answer there must
-    /// fit a frame.
+    /// … and after this many attempts once more in full; over the socket up to the number shown, since an answer there
+    /// must fit a frame.
     static let limitedTries = 2
-    /// Asked for where a larger answer was more than a frame can be.
+    /// Limit where a larger answer would exceed the frame size.
     static let smallPage = 10
-    /// A history that failed is asked for again after so long, each time the next of these.
+    /// Pauses before a failed history is requested again.
     static let retryPauses: [Duration] = [.seconds(10), .seconds(30), .seconds(120), .seconds(300)]
-    /// Missed messages shown after an outage; older ones are remembered silently.
+    /// Missed messages shown after an outage; older ones are logged without being shown.
     static let maxShown = 1000
-    /// Times of the backend's messages differ from their order by this at most; wires on which senders tell the time, more.
+    /// Largest difference between the backend's message times and their order; more where senders set the times.
     static let serverClockTolerance: Int64 = 1000
     static let senderClockTolerance: Int64 = 60_000
-    /// A page that reaches no known message may begin where one was that is gone: the next question begins so much earlier.
+    /// A page without a known message may begin where a deleted one was: the next request begins this much earlier.
     static let earlierSince: Int64 = 60 * 60 * 1000
 
     enum State: Equatable {
@@ -61,88 +61,85 @@ final class CatchUp {
     /// The newest message of a contiguous stretch.
     struct Mark: Equatable {
         var id: ChatID?
-        /// By the backend's clock where it tells one, but never later than ours when it came; nil: unknown.
+        /// By the backend's clock where there is one, but never later than the local clock on arrival; nil: unknown.
         var at: ChatTimestamp?
-        /// The room was seen from its beginning on, and nothing was said yet.
+        /// The room was seen from its beginning on, and has no messages yet.
         static let beginning = Mark(id: nil, at: ChatTimestamp(milliseconds: 0))
     }
 
-    /// What is not known of the past.
+    /// The unknown part of the past.
     enum Gap: Equatable {
-        /// Everything: no history came since the start.
+        /// All of it: no history came since the start.
         case everything
         case after(Mark)
     }
 
-    /// Times are those of the senders' clocks, and not of one clock of the backend's.
+    /// Times are from the senders' clocks, not from one clock of the backend.
     let sendersTellTime: Bool
-    /// The backend's histories begin with the newest message, as far as one said so for certain.
+    /// The backend's histories begin with the newest message, as far as one proved that.
     private(set) var isToldNewestFirst = false
     private(set) var state = State.closed
     private(set) var gap: Gap? = .everything
-    /// The newest message seen, whether or not there is a gap before it.
+    /// The newest message seen, with or without a gap before it.
     private(set) var newest: Mark?
-    /// What is older than the first history was never anybody's to miss, and of what is older than the ring of known ids
-    /// nobody knows whether it was shown.
+    /// Messages older than this are not missed: they are older than the first history, or than the ring of known ids,
+    /// so that it is unknown whether they were shown.
     private(set) var horizon: ChatTimestamp?
-    /// Our clock when that was noted.
+    /// The local clock when that was set.
     private var horizonWall: ChatTimestamp?
-    /// The times of the last ones seen, where senders tell them.
+    /// The times of the last messages seen, where senders set them.
     private var said: [ChatTimestamp] = []
     private var nextSaid = 0
-    /// The newest message when the ring had taken in half of itself, for the next half.
+    /// The newest message when the ring was half renewed, for the next half.
     private var ringMark: ChatTimestamp?
-    private var nextRingMark = DuplicateRing.capacity / 2
-    /// While live with a gap: how often a history failed, and whether one is awaited.
+    private var nextRingMark = SeenMessageIDs.capacity / 2
+    /// Retries while live with a gap: the number of failures, and whether a history is awaited.
     struct Retry: Equatable {
         var failures: Int
         var isAsking: Bool
     }
 
     private(set) var retry: Retry?
-    /// The room was told that older messages may come late: once for each link, and once for each time without one, since more
-    /// is said in between.
+    /// The delay notice was shown: once for each link, and once for each outage, since messages come in between.
     private var isDelayTold = false
-    /// An answer was more than a frame can be.
+    /// An answer exceeded the frame size.
     private(set) var isCareful = false
-    /// Nothing was shown before the gap, so no history can prove by what it has that it reaches back to it.
+    /// No message was shown before the gap, so no history can prove by its contents that it reaches back to it.
     private var isUnmarked = false
-    /// The room was heard by an earlier process, and nothing was said in it to this day.
+    /// The room was joined by an earlier process, and has had no messages to this day.
     private var isSilent = false
-    /// The gap began in an earlier process: the times of what was before it may have been ahead of our clock then, by as much
-    /// as is believed.
+    /// The gap began in an earlier process: messages before it may be ahead of the then clock by the credible lead.
     private var isFromBefore = false
-    /// How many ids the ring had taken when the gap opened.
+    /// The ring's total when the gap opened.
     private(set) var totalAtGap = 0
-    /// Nothing was shown since the gap opened, so whatever is known was said before it.
+    /// No message was shown since the gap opened, so all known ones are older.
     private(set) var isGapFresh = false
     private(set) var held: [ChatEvent] = []
     private var heldBytes = 0
-    /// Counts links, for messages without ids.
+    /// Number of the link, for messages without ids.
     private(set) var connection = 0
-    /// When the present link was asked for, by our own clock: nothing was said before that over it.
+    /// The time of requesting the present link, by the local clock: no message over it is older.
     private(set) var openedAt: ChatTimestamp?
     private var firstOpenedAt: ChatTimestamp?
-    /// When somebody first entered, while no history had come; earlier by what clocks differ.
+    /// The time of the first JOIN before any history, less the clock tolerance.
     private var enteredAt: ChatTimestamp?
-    /// There was no link then, or it was lost since: not all that was said since came over one.
+    /// There was no link then, or it was lost since: not all messages since came live.
     private var isPastMissed = false
-    /// Messages of the first history that were said after the link had opened: their own frames are still on their way,
-    /// and are news.
-    private var quiet: Set<DuplicateRing.Key> = []
+    /// Messages of the first history that are newer than the link: their live frames, still on their way, are shown.
+    private var quiet: Set<SeenMessageIDs.Key> = []
 
-    /// The place of the message behind which a history was asked for last; nil: it was not asked for like that.
+    /// The sequence number of the message behind which a history was last requested; nil: requested otherwise.
     private(set) var askedBehind: Int?
-    /// The backend sends its history by itself, which by its traits it would not.
+    /// The backend pushes its history, although its traits have none.
     private(set) var isHistoryUnasked = false
-    /// Until when the backend may repeat what it said over an earlier link.
+    /// End of the time in which the backend may repeat messages of an earlier link.
     private var settlesUntil: MonotonicInstant?
 
     init(sendersTellTime: Bool = false) { self.sendersTellTime = sendersTellTime }
 
     // MARK: - The link
 
-    /// What is missing behind the gap, or behind this if there was none, is asked for over the present link.
+    /// Opens a gap after the known messages, if there is none, for a request over the present link.
     func beganAgain(total: Int) {
         if gap == nil { openGap(total: total) }
         retry = nil
@@ -166,9 +163,9 @@ final class CatchUp {
         isGapFresh = false
     }
 
-    /// - Parameter wasTooBig: what came last was more than a frame can be.
+    /// - Parameter wasTooBig: the last message exceeded the frame size.
     func linkLost(total: Int, wasTooBig: Bool) {
-        // An answer that is too large for a frame would be so again.
+        // The same answer would exceed the frame size again.
         if wasTooBig, state != .live || ref != nil || retry?.isAsking == true { isCareful = true }
         ref = nil
         early = nil
@@ -184,8 +181,8 @@ final class CatchUp {
         pages = nil
     }
 
-    /// Somebody entered, and is to have all that is said from now on.
-    func somebodyEntered(wall: ChatTimestamp, isLinked: Bool) {
+    /// A user joined, for whom all messages from now on count as missed.
+    func userJoined(wall: ChatTimestamp, isLinked: Bool) {
         guard gap == .everything, enteredAt == nil else { return }
         let (early, over) = wall.milliseconds.subtractingReportingOverflow(Self.serverClockTolerance)
         let at = ChatTimestamp(milliseconds: over ? wall.milliseconds : early)
@@ -193,13 +190,13 @@ final class CatchUp {
         isPastMissed = !isLinked
     }
 
-    /// From when on even the first history is for those who are here; nil: nobody missed anything of it.
+    /// Since when messages even of the first history count as missed; nil: none do.
     var missedSince: ChatTimestamp? { gap == .everything && isPastMissed ? enteredAt : nil }
 
-    /// The past must be asked for, however little of it is wanted.
+    /// A history is needed, with any limit.
     var mustAsk: Bool { gap != .everything || missedSince != nil }
 
-    /// From here on something may be missing.
+    /// Messages may be missing from here on.
     func openGap(total: Int) {
         gap = .after(newest ?? .beginning)
         isUnmarked = isSilent
@@ -218,12 +215,12 @@ final class CatchUp {
         pages = nil
     }
 
-    /// An earlier process ended here, and what it showed was seen again.
+    /// Resumes the state of an earlier process, after its stored messages were replayed.
     ///
     /// - Parameters:
-    ///   - mark: the newest message of the last stretch in which nothing is missing.
-    ///   - later: how many ids of those came after `mark`.
-    ///   - isEmpty: it showed nothing at all, so there is nothing to find again.
+    ///   - mark: the newest message of the last stretch without a gap.
+    ///   - later: the number of later ids.
+    ///   - isEmpty: it showed no message, so there is none to find again.
     func resume(after mark: Mark, later: Int, total: Int, isEmpty: Bool) {
         gap = .after(mark)
         isFromBefore = true
@@ -234,34 +231,34 @@ final class CatchUp {
         totalAtGap = total - later
     }
 
-    /// What is missing will stand behind what was shown since.
+    /// Missed messages will be shown behind newer ones.
     var mayFillLate: Bool {
         guard case .after = gap else { return false }
         return !isGapFresh
     }
 
-    /// So much was said since the gap opened that the ring no longer tells what of a history was shown.
+    /// So many messages came since the gap opened that the ring no longer covers the history.
     func isOutrun(total: Int) -> Bool {
         guard case .after = gap else { return false }
-        return total - totalAtGap > DuplicateRing.capacity
+        return total - totalAtGap > SeenMessageIDs.capacity
     }
 
-    /// What became known at this place, or later, came after the gap.
+    /// Messages that became known at this place in the ring, or later, came after the gap.
     func end(total: Int) -> Int {
         if case .after = gap { return totalAtGap }
-        // Nothing was shown before somebody came.
+        // No message was shown before the first JOIN.
         return missedSince == nil ? total : 0
     }
 
-    /// What is known is up to here.
+    /// The end of the known messages.
     var mark: Mark? {
         if case .after(let mark) = gap { return mark }
         return missedSince.map { Mark(id: nil, at: $0) } ?? newest
     }
 
-    // MARK: - Holding
+    // MARK: - Buffering
 
-    /// Keeps an event for later; false when there is no room for more.
+    /// Buffers an event; false when the buffer is full.
     func hold(_ event: ChatEvent, byteCount: Int) -> Bool {
         held.append(event)
         heldBytes += byteCount
@@ -277,27 +274,27 @@ final class CatchUp {
         return held
     }
 
-    // MARK: - Asking
+    // MARK: - Requests
 
-    /// The reference of the `fetch` that is on its way over the socket.
+    /// The reference of the `fetch` in flight over the socket.
     private(set) var ref: String?
-    /// When the history that comes next was asked for; one that comes unasked, when the link was usable.
+    /// The time of requesting the next history; for a pushed one, the time at which the link became usable.
     private(set) var askedAt: MonotonicInstant?
-    /// A call beside the socket has not been answered yet; there is one at a time.
+    /// A call beside the socket is unanswered; there is one at a time.
     private(set) var isCallOpen = false
-    /// The open call was asked for over an earlier link: its answer may miss the newest.
+    /// The open call was made over an earlier link: its answer may lack the newest messages.
     private var isCallStale = false
     /// A history that came before the session was usable.
     private var early: ChatHistory?
     private(set) var tries = 0
     private(set) var limit: Int?
-    /// What the last call brought, while one for more is on its way that may fail for good.
+    /// The result of the last call, while one for more is in flight that may fail for good.
     private(set) var best: [ChatMessage]?
-    /// What pages brought so far.
+    /// The pages received so far.
     struct Pages {
         /// Oldest first.
         var messages: [ChatMessage]
-        /// What is newer is asked for; else what is older.
+        /// Paging toward newer messages; else toward older.
         var isForward = false
         /// They reach back to the gap.
         var isWhole = false
@@ -305,12 +302,12 @@ final class CatchUp {
         var isCut = false
     }
 
-    /// The pages that came, while another one is on its way. One that fails is asked for again, as long as the link lives.
+    /// The received pages, while another one is in flight. A failed one is requested again, as long as the link lives.
     private(set) var pages: Pages?
-    /// Fetched of what is newer; then the rest is told to be missing.
+    /// Messages fetched forward; the rest is reported as a gap.
     static let maxForward = 10 * maxShown
 
-    /// How many messages to ask for now; nil: all, which only a call can answer.
+    /// The limit of the next request; nil: none, which only a call can answer.
     func nextLimit(_ base: Int, isBounded: Bool) -> Int? {
         let base = max(base, 1)
         if isCareful {
@@ -336,13 +333,13 @@ final class CatchUp {
         ref = nil
     }
 
-    /// A question went over the socket, the first of those for several pages or another one.
+    /// A request was sent over the socket, the first or for a further page.
     func asked(_ ref: String, isFirst: Bool, now: MonotonicInstant) {
         self.ref = ref
         if isFirst { askedAt = now }
     }
 
-    /// The backend refuses what was asked over the socket under one of these references; false: it was not asked so.
+    /// A request over the socket with one of these references is refused; false: there is none.
     func takeRefused(_ refs: String...) -> Bool {
         guard let asked = ref, refs.contains(asked) else { return false }
         ref = nil
@@ -359,7 +356,7 @@ final class CatchUp {
 
     enum CallAnswer {
         case unasked
-        /// It was asked for over an earlier link, and is to be asked for again.
+        /// Made over an earlier link, and to be repeated.
         case stale
         case fresh
     }
@@ -374,7 +371,7 @@ final class CatchUp {
         return .stale
     }
 
-    /// Its answer is not awaited any more.
+    /// Its answer is no longer awaited.
     func dropCall() { isCallOpen = false }
 
     /// A history came before the session was usable.
@@ -385,16 +382,16 @@ final class CatchUp {
         return early
     }
 
-    /// It is asked for again, over the same link.
+    /// Repeats the request over the same link.
     func askOnceMore() {
         retry?.isAsking = true
         askedEnough()
     }
 
-    /// The answer is on its way; should it not come, it is asked for again.
+    /// A request is in flight; without an answer, it is repeated.
     func awaitRetry() { retry = Retry(failures: 0, isAsking: true) }
 
-    /// A history failed once more. Returns after what it is asked for again.
+    /// A history failed. Returns the pause before the next request.
     func failed() -> Duration {
         let failures = retry?.failures ?? 0
         retry = Retry(failures: failures + 1, isAsking: false)
@@ -403,27 +400,27 @@ final class CatchUp {
 
     func endRetries() { retry = nil }
 
-    /// Whether the room is to be told of a gap that stays open; not a second time.
+    /// Returns whether to notify the room of a gap that stays open; once.
     func tellDelay() -> Bool {
         guard case .after = gap, !isDelayTold else { return false }
         isDelayTold = true
         return true
     }
 
-    /// The room was told in other words.
+    /// The room was notified in other words.
     func delayIsTold() { isDelayTold = true }
 
     func told(newestFirst: Bool) { isToldNewestFirst = newestFirst }
 
-    /// More is asked for; should that fail for good, this is what there is.
-    func keepBest(_ messages: [ChatMessage]) { best = messages }
+    /// Stores the result of a call, in case the request for more fails for good.
+    func retainBest(_ messages: [ChatMessage]) { best = messages }
 
-    /// The most messages that came at a time, of those in ``pages``.
+    /// The largest number of messages in one of the ``pages``.
     private var pageSize = 0
-    /// What was asked for was said before this.
+    /// The upper time bound of the request.
     private var askedBefore: ChatTimestamp?
 
-    /// So many messages came, which are not all.
+    /// A page of so many messages came; there are more.
     func gotPage(of count: Int, _ inHand: Pages) {
         pageSize = pages == nil ? count : max(pageSize, count)
         (pages, best) = (inHand, inHand.messages)
@@ -431,10 +428,10 @@ final class CatchUp {
 
     func dropPages() { pages = nil }
 
-    /// No backend gives fewer at a time.
+    /// No backend has a smaller page size.
     private static let smallestFull = 20
 
-    /// When the end of what is in hand was said, by the backend's clock or those of senders; nil: it has no times.
+    /// The time at the end of the messages in hand, by the backend's clock or the senders'; nil: they have no times.
     private func end(of messages: some Collection<ChatMessage>) -> ChatTimestamp? {
         // The clock of one sender may be wrong. But most of a page is to be new.
         let witnesses = sendersTellTime ? min(Self.witnesses, max(pageSize / 3, 1)) : 1
@@ -442,25 +439,24 @@ final class CatchUp {
         return times.dropFirst(times.count / 2).first
     }
 
-    /// By when all that is older than what is in hand was said.
+    /// An upper time bound of all messages older than those in hand.
     func nextBefore(_ messages: [ChatMessage]) -> ChatTimestamp? {
-        // What was said in the same moment may be older.
+        // Messages of the same moment may be older.
         askedBefore = end(of: messages).map { at in
             ChatTimestamp(milliseconds: at.milliseconds < .max ? at.milliseconds + 1 : .max)
         }
         return askedBefore
     }
 
-    /// Since when all that is newer than what is in hand was said.
+    /// A lower time bound of all messages newer than those in hand.
     func nextSince(_ messages: [ChatMessage]) -> ChatTimestamp? { end(of: messages.reversed()) }
 
-    /// Whether a page in which there is nothing new is what the backend has before what was asked for, and not what it has
-    /// whatever is asked.
+    /// Whether a page without a new message answers the request for older ones, rather than ignoring its bound.
     func isBefore(_ page: [ChatMessage]) -> Bool {
         page.allSatisfy { message in message.at.map { at in askedBefore.map { at < $0 } ?? false } ?? false }
     }
 
-    /// Which of a page are among others.
+    /// Marks the messages of a page that are among others.
     private static func areKnown(_ page: [ChatMessage], among others: [ChatMessage]) -> [Bool] {
         struct Key: Hashable {
             var id: ChatID?
@@ -470,30 +466,29 @@ final class CatchUp {
         let nameless = others.filter { $0.id == nil }
         return page.map { message in
             message.id == nil
-                ? nameless.contains { TextDuplicates.areAlike($0, message) }
+                ? nameless.contains { SeenTexts.areAlike($0, message) }
                 : keys.contains(Key(id: message.id, sender: message.sender.id))
         }
     }
 
-    /// Of a page that was asked for as newer than others: what is not in them, and whether it shows that there is no more.
+    /// The messages of a forward page that are new, and whether it proves the end of the history.
     func newer(in page: [ChatMessage], than known: [ChatMessage]) -> (messages: [ChatMessage], isEnd: Bool) {
         let isKnown = Self.areKnown(page, among: known)
         let news = page.indices.filter { !isKnown[$0] }.map { page[$0] }
         guard news.isEmpty, let first = known.first, let last = known.last, !page.isEmpty else {
             return (news, news.isEmpty)
         }
-        // Of one moment there may be more than the backend gives at a time.
+        // A single moment may have more messages than a page.
         let isFull = pageSize >= Self.smallestFull && page.count >= pageSize
         let ends = Self.areKnown([first, last], among: page)
         return ([], ends[1] && (!isFull || ends[0]))
     }
 
-    /// Of a page that was asked for as older than others: what is not in them, and older. Nothing, where the backend has
-    /// nothing older, and where it does not go by what it is asked.
+    /// The new and older messages of a backward page. None, where the backend has no older ones, or ignores the bound.
     ///
     /// - Parameters:
     ///   - page: oldest first.
-    ///   - known: the others, oldest first.
+    ///   - known: the messages in hand, oldest first.
     static func older(in page: [ChatMessage], than known: [ChatMessage]) -> [ChatMessage] {
         guard let oldest = known.first else { return page }
         let isKnown = areKnown(page, among: known)
@@ -501,7 +496,7 @@ final class CatchUp {
             guard let at = message.at, let oldestAt = oldest.at else { return false }
             return at <= oldestAt
         }
-        // Where nothing is known of it, it lies in front of all that is, or has nothing to do with it.
+        // Without a known message, the page is either older than all, or unrelated.
         guard let border = isKnown.firstIndex(of: true) ?? (page.first.map(isOlder) ?? false ? page.count : nil) else {
             return []
         }
@@ -512,15 +507,15 @@ final class CatchUp {
 
     /// Whether a page reaches back to the gap.
     ///
-    /// A short page proves nothing: servers have limits of their own. It must have something that was shown before the gap,
-    /// or be empty, since the question began there.
+    /// A short page proves nothing: servers have limits of their own. It must contain a message that was shown before
+    /// the gap, or be empty, since the request began there.
     ///
-    /// By times alone the newest known message being among them is not enough: a backend that orders by whole seconds cuts
-    /// the oldest of them anywhere, and may keep what is known of it and leave out what came after. With something older
-    /// in hand, that second is whole.
+    /// By times alone, containing the newest known message is not enough: a backend that orders by whole seconds cuts
+    /// the oldest second anywhere, and may include a known message and leave out later ones. With an older one in hand,
+    /// that second is complete.
     ///
     /// - Parameters:
-    ///   - isCut: the backend may have more that is older.
+    ///   - isCut: the backend may have older messages.
     ///   - isKnownText: a message without id was shown.
     func reaches(
         _ page: HistoryPage, isComplete: Bool, isCut: Bool, wall: ChatTimestamp,
@@ -548,11 +543,11 @@ final class CatchUp {
         }
     }
 
-    // MARK: - What was seen
+    // MARK: - Seen messages
 
-    /// A message of the backend was seen. One without a time of the backend's moves the mark by its id alone; one from the
-    /// future was said now, so that a wrong clock does not put all that follows before it; and what was noted while our own
-    /// clock was ahead was said no later than now.
+    /// Advances the mark by a message of the backend. One without a time of the backend's moves it by id alone; a time
+    /// in the future counts as now, so that a wrong clock does not put all later messages before it; and a mark set
+    /// while the local clock was ahead counts as now at the latest.
     func saw(id: ChatID?, at: ChatTimestamp?, wall: ChatTimestamp) {
         guard id != nil || at != nil else { return }
         isSilent = false
@@ -563,18 +558,18 @@ final class CatchUp {
             nextSaid = (nextSaid + 1) % Self.witnesses
         }
         if let at, let known = newest?.at, at < known {
-            // It came later, whatever its sender's clock says.
+            // It is newer, whatever its sender's clock shows.
             if sendersTellTime, let id { newest?.id = id }
             return
         }
         newest = Mark(id: id ?? newest?.id, at: at ?? newest?.at)
     }
 
-    /// From when on a history is asked for: before what the last ones said of the time, of whom one may have a clock that is
-    /// right, even where ours is not.
+    /// The lower time bound of a history request: before the times of the last messages, of which one may have a
+    /// correct clock, even where the local one is wrong.
     ///
-    /// - Parameter provenUntil: what was said before that has come. A time that a sender's clock tells says nothing of it:
-    ///   read late, it counts as past, and others may have spoken before it.
+    /// - Parameter provenUntil: all messages until then have come. A time of a sender's clock proves nothing of that:
+    ///   read late, it counts as past, and others may have written before it.
     func since(_ mark: Mark, provenUntil: ChatTimestamp?, wall: ChatTimestamp) -> ChatTimestamp? {
         guard let at = mark.at else { return nil }
         var since = min(said.min() ?? at, at, wall)
@@ -582,17 +577,17 @@ final class CatchUp {
         return isFromBefore && sendersTellTime ? HistoryPage.withoutLead(since) : since
     }
 
-    /// As many of the oldest as tell what is older, whatever a few wrong clocks say.
+    /// As many of the oldest as yield a bound in spite of a few wrong clocks.
     private static let witnesses = 15
 
-    /// A time ahead of our clock then and now is a wrong one; one ahead of it then was right if it no longer is.
+    /// A time ahead of the local clock then and now is wrong; one that was ahead of it only then was right.
     private func horizon(for page: HistoryPage, wall: ChatTimestamp) -> ChatTimestamp? {
         if let missedSince { return missedSince }
         guard let horizon, let horizonWall, horizon > wall, !page.isOurClockBehind else { return horizon }
         return min(horizon, horizonWall, wall)
     }
 
-    /// The oldest of what was taken in without being shown.
+    /// Sets the horizon by messages that were logged without being shown.
     ///
     /// - Parameter oldest: the times of the oldest, in the order of the room; the first few count.
     func remembered(oldest: [ChatTimestamp], wall: ChatTimestamp) {
@@ -603,44 +598,43 @@ final class CatchUp {
         horizonWall = wall
     }
 
-    /// The same of what an earlier process took in: when it did is not known, only by how much a time that was shown can be
-    /// ahead of that.
+    /// The same for an earlier process: its time of logging is unknown, but the lead of shown times is bounded.
     func remembered(before oldest: [ChatTimestamp], wall: ChatTimestamp) {
         remembered(oldest: oldest, wall: wall)
         if sendersTellTime, let horizon { horizonWall = min(wall, HistoryPage.withoutLead(horizon)) }
     }
 
-    /// So many ids have gone through the ring: what it has forgotten counts as shown.
+    /// Moves the horizon with the ring: messages that it has dropped count as shown.
     func ringTurned(to total: Int) {
         while total >= nextRingMark {
             if let ringMark { horizon = horizon.map { max($0, ringMark) } ?? ringMark }
             ringMark = newest?.at ?? ringMark
-            nextRingMark += DuplicateRing.capacity / 2
+            nextRingMark += SeenMessageIDs.capacity / 2
         }
     }
 
-    /// Times of what was said as the link opened may lie before that by this much: some count whole seconds.
+    /// Messages at the opening of the link may bear times before it by this much: some clocks count whole seconds.
     private static let openingTolerance: Int64 = 2000
 
-    /// A message of the first history was remembered and not shown.
-    func remembered(_ key: DuplicateRing.Key, at: ChatTimestamp?) {
+    /// A message of the first history was logged and not shown.
+    func remembered(_ key: SeenMessageIDs.Key, at: ChatTimestamp?) {
         guard let at, let openedAt else { return }
         let age = openedAt.milliseconds.subtractingReportingOverflow(at.milliseconds)
         if !age.overflow, age.partialValue <= Self.openingTolerance { quiet.insert(key) }
     }
 
-    /// Whether a message of the first history bears a time since the link opened, as far as clocks agree.
+    /// Whether a message of the first history bears a time since the link opened, within the clock tolerance.
     func isSaidOverThisLink(_ at: ChatTimestamp?) -> Bool {
         guard let at, let openedAt else { return false }
         let age = openedAt.milliseconds.subtractingReportingOverflow(at.milliseconds)
         return !age.overflow && age.partialValue <= Self.serverClockTolerance
     }
 
-    /// Whether a frame that came live is the first to show a message of the first history.
-    func takeQuiet(_ key: DuplicateRing.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
+    /// Whether a live frame is the first to show a message of the first history.
+    func takeQuiet(_ key: SeenMessageIDs.Key) -> Bool { !quiet.isEmpty && quiet.remove(key) != nil }
 
-    /// There is no knowing what was said before now. Whoever was here before missed it.
-    func gaveUpOnThePast(wall: ChatTimestamp) {
+    /// Gives up on the history: present users missed messages before now.
+    func gaveUpOnHistory(wall: ChatTimestamp) {
         guard gap == .everything else { return }
         if let since = missedSince {
             gap = .after(Mark(id: nil, at: since))
@@ -650,17 +644,18 @@ final class CatchUp {
             return
         }
         let known = newest ?? Mark(id: nil, at: firstOpenedAt ?? wall)
-        // People were there over an earlier link: what came since was missed.
+        // Users were present over an earlier link: messages since then were missed.
         gap = newest != nil || connection > 1 ? .after(known) : nil
         newest = known
         horizon = horizon ?? firstOpenedAt ?? known.at
     }
 
-    /// Which of a page were missed, by their places in what is told; which ids are known is for the caller to say.
+    /// Marks the missed messages of a page; known ids are for the caller to exclude.
     ///
-    /// With an id, that is what the backend puts behind something that was shown before the gap; nothing that it puts before
-    /// all of that. Where only times tell the order, it is also what is newer than the horizon. Without an id, and of our own
-    /// where nobody tells us their ids, it is what is newer than the newest known message.
+    /// With an id, a message is missed if the backend puts it behind one that was shown before the gap; none is that
+    /// the backend puts before all of those. Where only times determine the order, messages newer than the horizon are
+    /// missed too. Without an id, and for relayed ones on wires that do not return ids, those newer than the newest
+    /// known message.
     func missed(in page: HistoryPage, tolerance: Int64, wall: ChatTimestamp) -> [Bool] {
         let mark = mark.map { Mark(id: $0.id, at: $0.at.map { page.past($0, wall: wall) }) }
         let horizon = horizon(for: page, wall: wall)
@@ -683,8 +678,8 @@ final class CatchUp {
         }
     }
 
-    /// The same of the first history. A time that lies ahead of us says nothing; such a message was said when its neighbours
-    /// in the backend's order were.
+    /// The same for the first history. A time ahead of the local clock proves nothing; such a message is dated by its
+    /// neighbours in the backend's order.
     func missedOfFirst(in page: HistoryPage, tolerance: Int64, wall: ChatTimestamp) -> [Bool] {
         var isMissed = missed(in: page, tolerance: tolerance, wall: wall)
         guard !page.isOurClockBehind else { return isMissed }
@@ -700,7 +695,7 @@ final class CatchUp {
         return isMissed
     }
 
-    /// The messages, oldest first, from which on they were missed, by their times.
+    /// The index of the first missed message, oldest first, by times.
     func firstMissed(
         in messages: [ChatMessage], after mark: Mark?, horizon: ChatTimestamp?, tolerance: Int64
     ) -> Int {
@@ -721,7 +716,7 @@ final class CatchUp {
         return earliest(in: messages[...], after: at) ?? messages.count
     }
 
-    /// By time, then by number where ids are numbers; what has no time stays behind what the backend put before it.
+    /// By time, then by number where ids are numbers; a message without a time stays behind its predecessor.
     static func order(of messages: [ChatMessage]) -> [Int] {
         var last = ChatTimestamp(milliseconds: .min)
         let keyed = messages.enumerated().map { offset, message in

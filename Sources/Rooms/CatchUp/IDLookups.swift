@@ -1,11 +1,11 @@
 import ChatModel
 import WireBytes
 
-/// Requests for the backend's ids of messages of ours, which a history answers.
+/// Requests for the backend's ids of relayed messages, resolved by a history.
 final class IDLookups {
     /// Open requests, at most.
     private static let capacity = 100
-    /// Pause between lookups that people upstream cause.
+    /// Pause between lookups caused by upstream people.
     private static let pause: Duration = .seconds(2)
 
     typealias Request = (msgid: String, found: (ChatID?) -> Void)
@@ -23,7 +23,7 @@ final class IDLookups {
         return requests
     }
 
-    /// Whether a person upstream may cause a lookup now.
+    /// Returns whether an upstream person may cause a lookup now.
     func takeTurn(at now: MonotonicInstant) -> Bool {
         guard !isFull, !isEmpty || now >= notBefore else { return false }
         notBefore = now + Self.pause

@@ -5,17 +5,17 @@ import Identities
 import Upstream
 import WireBytes
 
-// Catching up with what was said while nobody listened. The states are at the head of CatchUp.swift.
+// Catching up after an outage. The states are at the head of CatchUp.swift.
 
 extension Room {
-    // MARK: - The link comes and goes
+    // MARK: - Link up and down
 
     func beginCatchingUp(_ context: RoomsContext) {
         catchUp.linkCameUp(
             wall: continuity.seenUntil(context.now).earliest(by: context.now), now: context.now.monotonic)
         let source = historySource
         guard source != .none, catchUp.mustAsk || settings.historyLimit > 0 else {
-            if source != .none { catchUp.gaveUpOnThePast(wall: context.now.wall) }
+            if source != .none { catchUp.gaveUpOnHistory(wall: context.now.wall) }
             return goLive(context)
         }
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
@@ -23,36 +23,36 @@ extension Room {
         if source == .pushed {
             _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
         } else if !ask(context) {
-            // Some wires can only say from when on; then there is nothing to say the first time.
+            // Some wires only have a lower time bound; then the first request has none.
             guard !catchUp.mustAsk else {
                 return historyFailed("the backend's format cannot ask for it", mayRetry: false, context)
             }
-            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            catchUp.gaveUpOnHistory(wall: context.now.wall)
             goLive(context)
         }
     }
 
-    /// The login ended and was renewed; nothing came in between.
+    /// The login expired and was renewed; no event came in between.
     func loginWasRenewed(_ context: RoomsContext) {
         guard catchUp.state == .live else { return }
         continuity.loginRenewed(context.now)
         guard traits.history != .none else {
-            tellUnheard(context)
+            reportNoHistory(context)
             return pump(lane, context)
         }
         if catchUp.gap == nil { continuity.gapOpened(behind: recent.newest?.at) }
-        catchUp.beganAgain(total: duplicates.total)
+        catchUp.beganAgain(total: seenIDs.total)
         context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
     }
 
-    /// A token was renewed ahead of its end: an open session that logs in on the socket shows it at once.
+    /// A token was renewed ahead of its expiry: an open session that logs in on the socket presents it at once.
     package func tokenRenewed(_ credentials: UpstreamCredentials, _ context: RoomsContext) {
         handle(link.credentialsRenewed(credentials, dialectContext: lane.dialectContext, context), context)
     }
 
     func catchUpLinkLost(_ context: RoomsContext) {
-        catchUp.linkLost(total: duplicates.total, wasTooBig: link.wasTooBig)
+        catchUp.linkLost(total: seenIDs.total, wasTooBig: link.wasTooBig)
         link.limitSubscription(to: catchUp.isCareful ? CatchUp.smallPage : nil)
         olderLinkLost(context)
         if catchUp.held.isEmpty {
@@ -63,7 +63,7 @@ extension Room {
         answerIDWaiters()
     }
 
-    /// The link is about to be given up: what was held is shown, and nothing is awaited any more.
+    /// The link is being given up: buffered events are shown, and no history is awaited.
     package func stopCatchingUp(_ context: RoomsContext) {
         if link.isUp { loseSight(context) }
         decideAll(context)
@@ -80,7 +80,7 @@ extension Room {
         }
     }
 
-    /// The gap is still open on a link that lives.
+    /// Requests the history again while the gap is open on a live link.
     private func retryHistory(_ context: RoomsContext) {
         guard let retry = catchUp.retry else { return }
         if retry.isAsking { return historyFailed("it did not come in time", context) }
@@ -92,14 +92,14 @@ extension Room {
         }
     }
 
-    // MARK: - What comes meanwhile
+    // MARK: - Buffering
 
     func chatArrived(_ event: ChatEvent, byteCount: Int, _ context: RoomsContext) {
         guard concernsUs(event.room, context) else { return }
         guard catchUp.state != .live else { return chatReceived(event, context) }
         switch event {
         case .history, .ready, .auth, .error, .ping, .pong: chatReceived(event, context)
-        // Over before anybody could be shown it.
+        // Over before it could be shown.
         case .typing: break
         case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:
             let hasRoom = catchUp.hold(event, byteCount: byteCount)
@@ -116,7 +116,7 @@ extension Room {
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
         if isFetching {
             catchUp.delayIsTold()
-            catchUp.gaveUpOnThePast(wall: context.now.wall)
+            catchUp.gaveUpOnHistory(wall: context.now.wall)
             goLive(
                 context, notice: "More is said than can be held back, so older messages may come late or not at all.")
             if case .after = catchUp.gap {
@@ -128,7 +128,7 @@ extension Room {
         }
     }
 
-    /// The link was lost again before a history came; what came over it waits no longer for what was said before it.
+    /// The link was lost again before a history came; its buffered events are shown without it.
     private func showHeld(_ context: RoomsContext) {
         if historySource != .none, let text = delayNotice() { notice(text) }
         releaseHeld(context)
@@ -138,14 +138,14 @@ extension Room {
         for event in catchUp.takeHeld() { chatReceived(event, context) }
     }
 
-    /// - Parameter isUnfetchable: what is missing will never come.
+    /// - Parameter isUnfetchable: missed messages will never come.
     private func goLive(_ context: RoomsContext, notice text: String? = nil, isUnfetchable: Bool = false) {
         context.timers.cancel(.catchUp(id))
         catchUp.becameLive()
         tellLinkIsBack(context)
         if let text { notice(text) }
-        if isUnfetchable { tellUnfetched(context) }
-        if historySource == .none { tellUnheard(context) }
+        if isUnfetchable { reportUnfetchable(context) }
+        if historySource == .none { reportNoHistory(context) }
         if catchUp.gap == nil { continuity.settled() }
         continuity.shownAgain(context.now)
         becameLive(context)
@@ -154,21 +154,21 @@ extension Room {
         pump(lane, context)
     }
 
-    // MARK: - Asking
+    // MARK: - Requests
 
-    /// Asks for what follows the gap, the next time for more, or for the next page; false when there is no way to ask.
+    /// Requests the messages after the gap, on a repeat more of them, or the next page; false when there is no way to.
     private func ask(next pages: CatchUp.Pages? = nil, _ context: RoomsContext) -> Bool {
         ask(after: askingMark, next: pages, context)
-            // Some wires can only say from when on: then at least what somebody here missed.
+            // Some wires only have a lower time bound: then at least messages missed by present users.
             || catchUp.missedSince.map { ask(after: CatchUp.Mark(id: nil, at: $0), next: pages, context) } ?? false
     }
 
-    /// The backend can be asked for what is older than a message, in the way in which it is asked for a history.
+    /// The backend can page backward, by the means used for a history.
     private var pagesBack: Bool {
         traits.history == .call ? settings.dialect.calls?.takesBefore ?? false : traits.older == .socket
     }
 
-    /// It is asked for what is newer than a message, and may give the oldest of that.
+    /// The backend pages forward, and a page may hold the oldest messages.
     private var pagesForward: Bool { traits.history == .call && settings.dialect.calls?.takesAfter ?? false }
 
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
@@ -179,7 +179,7 @@ extension Room {
         let before = pages.flatMap { catchUp.nextBefore($0.messages) }
         let beforeID = pages?.messages.first?.id
         if pages != nil, before == nil, beforeID == nil || traits.history != .call { return false }
-        // Earlier by what clocks differ, so that what was said in the same moment is within.
+        // Less the clock tolerance, so that messages of the same moment are included.
         let since = mark.flatMap {
             catchUp.since($0, provenUntil: continuity.missingSince?.earliest(by: context.now), wall: context.now.wall)
         }.flatMap {
@@ -220,20 +220,20 @@ extension Room {
 
     // MARK: - Answers
 
-    /// A history came over the socket, asked for or not.
+    /// Handles a history from the socket, requested or pushed.
     func historyReceived(_ history: ChatHistory, _ context: RoomsContext) {
         if takeOlder(history, context) { return }
         if traits.history == .none { catchUp.historyComesUnasked(true) }
         guard catchUp.state != .closed else {
             return catchUp.cameEarly(history)
         }
-        // To another question, after which others have been asked.
+        // The answer to an earlier request.
         if catchUp.pages != nil, let ref = history.ref, ref != catchUp.ref { return }
         let limit = catchUp.limit ?? .max
         take(history.messages, isComplete: history.messages.count < limit, context)
     }
 
-    /// The answer to `RoomsContext.requestHistory`.
+    /// Handles the answer to `RoomsContext.requestHistory`.
     ///
     /// - Parameter isComplete: there is nothing older in the room.
     package func historyArrived(
@@ -260,54 +260,54 @@ extension Room {
         }
     }
 
-    /// - Parameter mayRetry: another time it may be different.
+    /// - Parameter mayRetry: a repeated request may succeed.
     func historyFailed(_ reason: String, mayRetry: Bool = true, _ context: RoomsContext) {
         context.note(
             .warn, "history-failed", "older messages could not be fetched: \(PrintableText.of(reason))",
             ["room": settings.name])
-        catchUp.gaveUpOnThePast(wall: context.now.wall)
+        catchUp.gaveUpOnHistory(wall: context.now.wall)
         catchUp.askedEnough()
         answerIDWaiters()
         defer { armSettling(after: Self.lookPause, context) }
         if traits.history == .none { return unaskedHistoryFailed(context) }
-        // The second word on one failure, after the time for it was over.
+        // The second report of one failure, after its time-out.
         if catchUp.state == .live, let retry = catchUp.retry, !retry.isAsking { return }
         if catchUp.state == .fetching {
             goLive(context, notice: mayRetry ? delayNotice() : nil, isUnfetchable: !mayRetry)
         }
         guard mayRetry, catchUp.state == .live, case .after = catchUp.gap else {
             catchUp.endRetries()
-            if !mayRetry { tellUnfetched(context) }
+            if !mayRetry { reportUnfetchable(context) }
             return
         }
         context.timers.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
     }
 
-    /// A history that nobody promised did not come this time; so it is as if there were none.
+    /// A pushed history without a promise did not come this time; treated as if there were none.
     private func unaskedHistoryFailed(_ context: RoomsContext) {
         catchUp.historyComesUnasked(false)
         catchUp.endRetries()
-        if catchUp.state == .fetching { goLive(context) } else { tellUnheard(context) }
+        if catchUp.state == .fetching { goLive(context) } else { reportNoHistory(context) }
     }
 
     static let delaySentence =
         "What was said during the outage cannot be fetched at the moment, so older messages may come late."
 
-    /// What the room is told of a gap that stays open; nil when it was told already.
+    /// The notice about a gap that stays open; nil when it was shown already.
     private func delayNotice() -> String? {
         catchUp.tellDelay() ? Self.delaySentence : nil
     }
 
-    /// - Parameter mayAskAgain: false: this is all that can be had.
+    /// - Parameter mayAskAgain: false: no more can be fetched.
     private func take(
         _ messages: [ChatMessage], isComplete: Bool, mayAskAgain: Bool = true, _ context: RoomsContext
     ) {
         let told = messages.filter { concernsUs($0.room, context) }
-        let places = duplicates.places()
+        let places = seenIDs.places()
         func held(_ told: [ChatMessage]) -> HistoryPage {
             HistoryPage(
                 told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
-                end: catchUp.end(total: duplicates.total), wasNewestFirst: catchUp.isToldNewestFirst
+                end: catchUp.end(total: seenIDs.total), wasNewestFirst: catchUp.isToldNewestFirst
             ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
         }
         let isFirst = catchUp.gap == .everything
@@ -330,11 +330,11 @@ extension Room {
                 catchUp.told(newestFirst: isNewestFirst)
             }
             let isLast = older.map { $0.isEmpty && catchUp.isBefore(told) } ?? told.isEmpty
-            // Some give less than is asked for, which is not all there is; where one can go on asking, that is seen.
+            // Some give less than the limit without being complete; paging detects that.
             let isAll = isLast || isComplete && !(pagesBack && traits.history != .call)
             let isCut = older == nil ? catchUp.limit.map { page.messages.count >= $0 } ?? false : !isLast
             isWhole = catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
-                textDuplicates.contains($0)
+                seenTexts.contains($0)
             }
             noteReach(of: page.messages, isAll: isRoom, isCut: isCut)
             if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
@@ -343,12 +343,12 @@ extension Room {
                     if ask(next: catchUp.pages, context) { return pageIsAwaited(context) }
                     catchUp.dropPages()
                 }
-                // What is known was reached, and only something of ours is looked for: that may lie before what was asked for.
+                // A known message was reached, and only a relayed one is looked for: it may lie before the lower bound.
                 let mayWiden = older == nil || isWhole && older?.isEmpty == true
                 if mayWiden, catchUp.mayAskAgain {
                     catchUp.dropPages()
                     if ask(context) {
-                        if catchUp.isCallOpen { catchUp.keepBest(page.told) }
+                        if catchUp.isCallOpen { catchUp.retainBest(page.told) }
                         return
                     }
                 }
@@ -358,34 +358,34 @@ extension Room {
         takeIn(page, isFirst: isFirst, isWhole: isWhole, isComplete: isComplete, isCutShort: isCutShort, context)
     }
 
-    /// All that can be had is there: it is shown or remembered, and the gap is closed.
+    /// Processes a complete history: it is shown or logged, and the gap is closed.
     private func takeIn(
         _ page: HistoryPage, isFirst: Bool, isWhole: Bool, isComplete: Bool, isCutShort: Bool, _ context: RoomsContext
     ) {
         let messages = page.messages
         if catchUp.state == .fetching { tellLinkIsBack(context) }
-        textDuplicates.historyBegan()
-        recogniseOwnRows(messages, context)
+        seenTexts.historyBegan()
+        matchRelayedRows(messages, context)
         learnSent(messages, context)
         learnOwnSent(messages, context)
         if isFirst {
             takeFirst(page, isWhole: isWhole, isComplete: isComplete, context)
         } else {
-            let isOutrun = catchUp.isOutrun(total: duplicates.total)
+            let isOutrun = catchUp.isOutrun(total: seenIDs.total)
             if !isWhole { noteMissing(messages, isTold: !isOutrun, context) }
             if isOutrun {
-                tellOutrun(context)
+                reportOutrun(context)
                 settleOutbox(with: messages, context)
-                for message in messages.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+                for message in messages.suffix(SeenMessageIDs.capacity / 2) { _ = rememberQuietly(message) }
             } else {
                 showMissed(page, context)
             }
         }
-        if isCutShort { tellCutShort(after: page.told.last?.at, context) }
-        catchUp.ringTurned(to: duplicates.total)
-        // What is missing may have been ours.
+        if isCutShort { reportCutShort(after: page.told.last?.at, context) }
+        catchUp.ringTurned(to: seenIDs.total)
+        // A missing row may be a relayed message.
         settleMissing(messages, context)
-        if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnThePast(wall: context.now.wall) }
+        if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnHistory(wall: context.now.wall) }
         if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
         catchUp.closeGap()
         continuity.filled()
@@ -394,22 +394,22 @@ extension Room {
         if catchUp.state == .fetching { goLive(context) } else { pump(lane, context) }
     }
 
-    /// Whether to ask for what is older than a page.
+    /// Whether to request messages older than a page.
     ///
     /// - Parameters:
-    ///   - told: what is in hand.
-    ///   - count: how many of these the last answer brought.
-    ///   - older: what of these is new; nil: all of it.
+    ///   - told: the messages in hand.
+    ///   - count: the number of these in the last answer.
+    ///   - older: the new ones among these; nil: all.
     private func mayPage(_ told: [ChatMessage], _ count: Int, _ older: [ChatMessage]?) -> Bool {
         guard pagesBack, !told.isEmpty, told.count < max(settings.historyLimit, CatchUp.maxShown) else { return false }
         if let older { return !older.isEmpty }
-        // The backend gives no more than this at a time, however many are asked for.
+        // The backend's page size, smaller than the limit.
         return catchUp.isCareful || catchUp.limit.map { count < $0 } ?? true
     }
 
-    /// Asks for what is newer than all that is in hand, where there may be such; false: there is none, or no way to ask.
+    /// Requests messages newer than those in hand, where there may be any; false: there are none, or no way to.
     ///
-    /// - Parameter news: what the last answer brought, but for what was in hand.
+    /// - Parameter news: the new messages of the last answer.
     private func askOn(
         _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, isCut: Bool,
         _ context: RoomsContext
@@ -442,22 +442,22 @@ extension Room {
         }
         return messages.allSatisfy { message in
             guard let id = message.id else {
-                return textDuplicates.contains(message) || nameless.contains { TextDuplicates.areAlike($0, message) }
+                return seenTexts.contains(message) || nameless.contains { SeenTexts.areAlike($0, message) }
             }
             return !isUnknown(message) || ids.contains(id)
         }
     }
 
-    // MARK: - Taking in
+    // MARK: - Processing
 
-    /// Ids of messages that came live and wait: they are new, wherever a history has them.
+    /// Ids of buffered live messages: they are new, also within a history.
     private var heldIDs: Set<ChatID> {
         var ids: Set<ChatID> = []
         for case .message(let message) in catchUp.held { if let id = message.id { ids.insert(id) } }
         return ids
     }
 
-    /// The first history: what was said when nobody was here is remembered, the rest was missed.
+    /// Processes the first history: messages from before any user joined are logged, the rest counts as missed.
     private func takeFirst(_ page: HistoryPage, isWhole: Bool, isComplete: Bool, _ context: RoomsContext) {
         guard let since = catchUp.missedSince else { return remember(page.messages, context) }
         let isMissed = catchUp.missedOfFirst(in: page, tolerance: clockTolerance, wall: context.now.wall)
@@ -471,14 +471,14 @@ extension Room {
         show(missed: page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown), context)
     }
 
-    /// Messages without ids whose own frames wait, or are on their way, since they were said over this link: by their places.
+    /// Indices of messages without ids that are newer than this link: their live frames are buffered or on their way.
     private func newsWithoutIDs(among messages: some Collection<ChatMessage>) -> Set<Int> {
         var held = catchUp.held.compactMap { event in
             if case .message(let message) = event, message.id == nil { message } else { nil }
         }
         var news: Set<Int> = []
         for (index, message) in messages.enumerated().reversed() where message.id == nil {
-            if let place = held.lastIndex(where: { TextDuplicates.areAlike($0, message) }) {
+            if let place = held.lastIndex(where: { SeenTexts.areAlike($0, message) }) {
                 held.remove(at: place)
                 news.insert(index)
             } else if catchUp.isSaidOverThisLink(message.at) {
@@ -488,18 +488,18 @@ extension Room {
         return news
     }
 
-    /// For replies, edits and reactions to come, and shown to nobody.
+    /// Logs messages for later replies, edits and reactions, without showing them.
     private func remember(_ messages: [ChatMessage], _ context: RoomsContext) {
         settleOutbox(with: messages, context)
         let held = heldIDs
         let kept = messages.suffix(settings.historyLimit)
-        // Older ones are known all the same: what a later history has of them is no news.
-        for message in messages.dropLast(kept.count).suffix(DuplicateRing.capacity / 2) {
+        // Older ones become known all the same: a later history must not show them.
+        for message in messages.dropLast(kept.count).suffix(SeenMessageIDs.capacity / 2) {
             guard let id = message.id, !held.contains(id) else { continue }
             let key = duplicateKey(id, message.sender.id)
-            if duplicates.insert(key) { catchUp.remembered(key, at: message.at) }
+            if seenIDs.insert(key) { catchUp.remembered(key, at: message.at) }
         }
-        // In an empty room nothing is older than what will be said.
+        // In an empty room every later message is newer.
         catchUp.remembered(
             oldest: kept.isEmpty ? CatchUp.Mark.beginning.at.map { [$0] } ?? [] : kept.compactMap(\.at),
             wall: context.now.wall)
@@ -524,7 +524,7 @@ extension Room {
                 nick: quoted?.nick ?? nick ?? PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60),
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
-                let speaker = context.identities.prospect(
+                let speaker = context.identities.preview(
                     personBehind(remotes.named(message.sender)), backend: settings.backend,
                     authenticated: traits.authenticatesSenders)
                 return stored(
@@ -537,15 +537,15 @@ extension Room {
 
     /// False when it was known.
     private func rememberQuietly(_ message: ChatMessage) -> Bool {
-        guard let id = message.id else { return !textDuplicates.isKnownFromHistory(message) }
-        return duplicates.insert(duplicateKey(id, message.sender.id))
+        guard let id = message.id else { return !seenTexts.isKnownFromHistory(message) }
+        return seenIDs.insert(duplicateKey(id, message.sender.id))
     }
 
     private func noteMissing(_ messages: [ChatMessage], isTold: Bool, _ context: RoomsContext) {
         context.note(
             .warn, "history-short", "the backend's history does not reach back to what is known",
             ["room": settings.name, "messages": String(messages.count)])
-        if isTold { tellMissing(before: messages.lazy.compactMap(\.at).first, context) }
+        if isTold { reportMissing(before: messages.lazy.compactMap(\.at).first, context) }
     }
 
     private func showMissed(_ page: HistoryPage, _ context: RoomsContext) {
@@ -555,18 +555,18 @@ extension Room {
         let missed = page.shown.filter { isMissed[$0] }.map { page.told[$0] }.filter(isUnknown)
         let known = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
         settleOutbox(with: known, context)
-        // Half of the ring at most: what is newer must stay known too.
-        for message in known.suffix(DuplicateRing.capacity / 2) {
+        // Half of the ring at most: newer messages must stay known too.
+        for message in known.suffix(SeenMessageIDs.capacity / 2) {
             if let id = message.id, held.contains(id) { continue }
             _ = rememberQuietly(message)
         }
         show(missed: missed, isLate: isLate(page, isMissed, held), context)
     }
 
-    /// What others said after some of what is missing was shown already. What people here say is shown when it is sent.
+    /// Whether newer messages of upstream people were shown before missed ones; those of IRC users are shown when sent.
     private func isLate(_ page: HistoryPage, _ isMissed: [Bool], _ held: Set<ChatID>) -> Bool {
         func isKnown(_ message: ChatMessage) -> Bool {
-            message.id == nil ? textDuplicates.contains(message) : !isUnknown(message)
+            message.id == nil ? seenTexts.contains(message) : !isUnknown(message)
         }
         let first = page.shown.firstIndex { isMissed[$0] && !isKnown(page.told[$0]) }
         return page.shown[(first ?? page.shown.endIndex)...].contains { index in
@@ -578,28 +578,28 @@ extension Room {
     }
 
     private func isUnknown(_ message: ChatMessage) -> Bool {
-        message.id.map { !duplicates.contains(duplicateKey($0, message.sender.id)) } ?? true
+        message.id.map { !seenIDs.contains(duplicateKey($0, message.sender.id)) } ?? true
     }
 
     private func show(missed: [ChatMessage], isLate: Bool = false, _ context: RoomsContext) {
         let (unshown, shown) = (missed.dropLast(CatchUp.maxShown), missed.suffix(CatchUp.maxShown))
         settleOutbox(with: unshown, context)
-        for message in unshown.suffix(DuplicateRing.capacity / 2) { _ = rememberQuietly(message) }
+        for message in unshown.suffix(SeenMessageIDs.capacity / 2) { _ = rememberQuietly(message) }
         if !unshown.isEmpty {
-            tellLeftOut(
+            reportLeftOut(
                 unshown.count, first: unshown.lazy.compactMap(\.at).first,
                 next: shown.lazy.compactMap(\.at).first, context)
         }
-        if isLate { tellLate(first: shown.lazy.compactMap(\.at).first, context) }
+        if isLate { reportLate(first: shown.lazy.compactMap(\.at).first, context) }
         for message in shown { messageReceived(message, isHistory: true, context) }
     }
 
     // MARK: - Names
 
-    // MARK: - Ids of what we sent
+    // MARK: - Ids of relayed messages
 
-    /// Finds the backend's id of a message: at once where it is known; for one of ours whose id nobody told us, after
-    /// looking through the history. `found` is called once; with nil when there is no such message.
+    /// Finds the backend's id of a message: at once where it is known; for an unidentified relayed one, after a lookup
+    /// in the history. `found` is called once; with nil when there is no such message.
     func findUpstreamID(of msgid: String, _ context: RoomsContext, found: @escaping (ChatID?) -> Void) {
         if let known = recent.entry(msgid: msgid)?.upstreamID { return found(known) }
         let isOurs =
@@ -610,10 +610,10 @@ extension Room {
         if !askAgain(context) { answerIDWaiters() }
     }
 
-    /// No history is on its way.
+    /// No history request is in flight.
     private var isReadyToAsk: Bool { !catchUp.isCallOpen && catchUp.ref == nil && catchUp.state == .live }
 
-    /// Asks for the newest messages, though none are missing; false when that cannot be asked now.
+    /// Requests the newest messages, with none missing; false when that is impossible now.
     func askAgain(_ context: RoomsContext) -> Bool {
         guard isReadyToAsk else { return false }
         catchUp.askedEnough()
@@ -621,9 +621,9 @@ extension Room {
         return ask(context)
     }
 
-    /// Something is about a message that is not known here. Where nobody has told us the ids of our own messages, it may
-    /// be one of these: looks them up, then calls `found`, found or not. False, and `found` is not called, when there is
-    /// nothing to look up, or it was tried a moment ago: people upstream must not make a call of each reaction.
+    /// Looks up ids for an event about an unknown message, which may be an unidentified relayed one, then calls
+    /// `found`, found or not. False, and `found` is not called, when there is no candidate, or after a recent attempt:
+    /// upstream people must not cause a call with each reaction.
     func awaitIDs(_ context: RoomsContext, then found: @escaping () -> Void) -> Bool {
         guard let msgid = lane.sent.newestMsgid, traits.messageIDOrigin == .server, link.isUp,
             idLookups.takeTurn(at: context.now.monotonic)
@@ -632,7 +632,7 @@ extension Room {
         return true
     }
 
-    /// Those who still wait are told that it was not found.
+    /// Fails the waiting lookups.
     private func answerIDWaiters() {
         for waiter in idLookups.takeAll() { waiter.found(recent.entry(msgid: waiter.msgid)?.upstreamID) }
     }
@@ -641,7 +641,7 @@ extension Room {
     private func learnSent(_ messages: [ChatMessage], _ context: RoomsContext) {
         guard !lane.sent.isEmpty, traits.messageIDOrigin == .server else { return }
         for message in messages.reversed() where isKnownOrPrefixedAsOurs(message) {
-            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+            guard let id = message.id, !seenIDs.contains(duplicateKey(id, nil)),
                 let sent = lane.sent.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent, lane, context)

@@ -6,13 +6,13 @@ import Media
 import Upstream
 import WireBytes
 
-// The backend's ids of messages of ours.
+// The backend's ids of relayed messages.
 
 extension Room {
-    /// The id of a message of ours, which IRC has seen without one: the backend has it.
+    /// Records the id of a relayed message, which IRC was shown without one.
     ///
-    /// - Parameter lane: over which it went.
-    func learn(_ upstreamID: ChatID?, of sent: SentMessages.Entry, _ lane: SendLane, _ context: RoomsContext) {
+    /// - Parameter lane: the lane that sent it.
+    func learn(_ upstreamID: ChatID?, of sent: UnidentifiedMessages.Entry, _ lane: SendLane, _ context: RoomsContext) {
         learn(upstreamID, of: sent.msgid, context)
         guard let id = sent.messageID else { return }
         _ = lane.takeDelivered(id: id, context)
@@ -20,13 +20,13 @@ extension Room {
 
     package func learn(_ upstreamID: ChatID?, of msgid: String, _ context: RoomsContext) {
         guard let upstreamID else { return }
-        _ = duplicates.insert(duplicateKey(upstreamID, nil))
+        _ = seenIDs.insert(duplicateKey(upstreamID, nil))
         recent.learn(upstreamID, of: msgid)
         archive.learn(upstreamID, of: msgid)
         context.keep(.learn(storedKey, msgid: msgid, upstreamID: upstreamID))
     }
 
-    /// The backend has a message that IRC has seen, under an id that is known only now, or is still to be learned.
+    /// The backend has a message that IRC was shown, under an id known only now, or still unknown.
     func learnShown(
         _ entry: OutboxEntry, _ upstreamID: ChatID?, _ lane: SendLane, _ context: RoomsContext
     ) {
@@ -34,11 +34,11 @@ extension Room {
         let msgid = shownID(of: entry, context)
         _ = lane.sent.take(msgid: msgid)
         if let upstreamID { return learn(upstreamID, of: msgid, context) }
-        // What an earlier process sent was known by its words alone: who learns its id would not know what goes with it.
-        lane.sent.append(SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
+        // A message of an earlier process was known by its text alone: its other properties are unknown.
+        lane.sent.append(UnidentifiedMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
     }
 
-    /// The id under which IRC is shown a message of ours.
+    /// The msgid of a relayed message on IRC.
     func shownID(of entry: OutboxEntry, upstreamID: ChatID? = nil, _ context: RoomsContext) -> String {
         context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,

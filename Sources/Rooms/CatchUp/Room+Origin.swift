@@ -5,51 +5,51 @@ import HTTPProtocol
 import Upstream
 import WireBytes
 
-// Is a message that the room's link brought one of ours, a repetition, or news? Asked here alone, and in this order: each
-// question takes out what it finds, so that a message is recognised once.
+// Classification of a message from the room's link: relayed, repeated or new. In this order, and only here: each check
+// removes its match, so that a message is matched once.
 
 extension Room {
-    /// Whose a message is.
+    /// The origin of a message.
     enum Origin {
         /// Shown already, by this link or an account's own.
         case known
         /// Its id was seen before.
         case repeated
-        /// It confirms a message of ours.
+        /// It confirms a relayed message.
         case confirmed(OutboxEntry)
-        /// It is one of ours that was confirmed by other means, under an account's id that was not known.
+        /// A relayed message confirmed by other means, under an unknown id of an account.
         case confirmedBefore(ChatID)
-        /// It is one of ours that was confirmed without an id; this is it.
-        case named(SentMessages.Entry)
-        /// It confirms one of ours that was given up.
+        /// A relayed message confirmed without an id; this is its id.
+        case named(UnidentifiedMessages.Entry)
+        /// It confirms a relayed message that was given up.
         case late(OutboxEntry)
-        /// An answer that is on its way tells whether it is ours.
-        case undecided
+        /// A pending answer decides whether it was relayed.
+        case ambiguous
         case news
     }
 
     /// - Parameter isLateFrame: the message came live after a history had brought it quietly.
     func origin(of message: ChatMessage, isHistory: Bool, isLateFrame: Bool, _ context: RoomsContext) -> Origin {
-        if isHistory, takeOwnRow(message, context) { return .known }
+        if isHistory, takeRelayedRow(message, context) { return .known }
         if takeOwn(message, isHistory: isHistory, context) { return .known }
-        // Its author may have left or changed their nick since, so it need not look like one of us.
+        // Its author may have left or changed their nick since, so the sender may be unknown.
         if let entry = takeConfirmed(message, isHistory: isHistory) { return .confirmed(entry) }
         if traits.messageIDOrigin == .server, isKnownOrPrefixedAsOurs(message),
             let sent = lane.takeSent(message, isHistory: isHistory, context)
         {
             return .named(sent)
         }
-        if !isHistory, !isLateFrame, !undecided.isReleasing, isUndecided(message) { return .undecided }
+        if !isHistory, !isLateFrame, !ambiguous.isReleasing, isAmbiguous(message) { return .ambiguous }
         guard let id = message.id else {
             return isKnownByText(message, isHistory: isHistory, context) ? .known : .news
         }
         if isConfirmedEcho(message, id) { return .confirmedBefore(id) }
-        guard duplicates.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return .repeated }
+        guard seenIDs.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return .repeated }
         return takeLate(message, id).map { .late($0) } ?? .news
     }
 
-    /// The message of ours that this is. A row of a history that has an id was recognised before, with all others
-    /// (``recogniseOwnRows(_:_:)``), unless it names ours.
+    /// Removes the relayed message that this confirms. A history row with an id was matched before, with all others
+    /// (``matchRelayedRows(_:_:)``), unless it carries the relay's id.
     func takeConfirmed(_ message: ChatMessage, isHistory: Bool) -> OutboxEntry? {
         if let entry = takeResting(message) { return entry }
         if let ref = message.ref, let entry = lane.confirm(id: ChatID(ref)) { return entry }
@@ -70,7 +70,7 @@ extension Room {
         return lane.confirm(sender: echoSender(message), text: message.text)
     }
 
-    /// The message of ours that this is after all, given up meanwhile.
+    /// Removes the given-up message that this confirms.
     func takeLate(_ message: ChatMessage, _ id: ChatID) -> OutboxEntry? {
         switch traits.messageIDOrigin {
         case .client: return lane.takeLate(id: id, sender: echoSender(message))
@@ -81,28 +81,27 @@ extension Room {
         }
     }
 
-    /// Whether the message says which id its client gave it, so that its text tells nothing more.
+    /// Whether the message carries its client-made id, so that its text is no further evidence.
     func bearsClientID(_ message: ChatMessage) -> Bool { traits.returnsClientIDs && message.ref != nil }
 
-    /// By whom a message of ours must be: where one account speaks for all, its id is the backend's to know.
+    /// The required sender of an echo: where one account speaks for all, the backend assigns its id.
     private func echoSender(_ message: ChatMessage) -> ChatID? {
         settings.identity == .single ? nil : message.sender.id
     }
 
-    /// Of a message that nobody promised to send back: it is the account's, or looks so by the prefix, which others do
-    /// not write by chance.
+    /// Whether an unpromised echo is from the account, or from an unknown sender with the relay's prefix.
     func isKnownOrPrefixedAsOurs(_ message: ChatMessage) -> Bool {
         message.isSelf || mayBeAccount(message.sender) && !sendsSenderName && !settings.singlePrefix.isEmpty
     }
 
-    /// A message of ours that was confirmed by other means comes back under the account's id, which was not known.
+    /// Whether this is the echo of a message confirmed by other means, under the account's unknown id.
     func isConfirmedEcho(_ message: ChatMessage, _ id: ChatID) -> Bool {
         traits.messageIDOrigin == .client && !message.isSelf && mayBeAccount(message.sender)
             && recent.entry(upstreamID: id)?.puppet != nil
     }
 
-    /// Whether an answer that is on its way can make this message one of ours, which it does not look like.
-    func isUndecided(_ message: ChatMessage) -> Bool {
+    /// Whether a pending answer can identify this message, from an unrelated sender, as a relayed one.
+    func isAmbiguous(_ message: ChatMessage) -> Bool {
         guard traits.messageIDOrigin == .server, traits.confirmation == .receipt, message.id != nil else {
             return false
         }
@@ -112,14 +111,14 @@ extension Room {
         return mayBeAccount(message.sender) && lane.outbox.hasWritten(inFrontOf: message.text)
     }
 
-    /// Whether a message without an id was shown before, as far as its words tell.
+    /// Whether a message without an id was shown before, by its text.
     func isKnownByText(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) -> Bool {
-        if isHistory { return textDuplicates.isKnownFromHistory(message) }
-        return textDuplicates.isKnownLive(
+        if isHistory { return seenTexts.isKnownFromHistory(message) }
+        return seenTexts.isKnownLive(
             message, connection: catchUp.connection, isSettling: catchUp.isSettling(context.now.monotonic))
     }
 
-    /// The message waits for an own link that is not open, and has arrived already.
+    /// Removes a message that waits for an own link, and has arrived already.
     func takeResting(_ message: ChatMessage) -> OutboxEntry? {
         guard own.hasResting else { return nil }
         return message.ref.flatMap { own.confirmResting(ChatID($0)) }

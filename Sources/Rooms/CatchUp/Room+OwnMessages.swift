@@ -6,10 +6,10 @@ import Identities
 import Upstream
 import WireBytes
 
-// Messages that accounts said over links of their own, or elsewhere.
+// Messages of accounts with own links, sent over these or elsewhere.
 
 extension Room {
-    /// A message that an account said, over its own link or elsewhere. True when there is nothing left to show.
+    /// Handles a message of such an account. True when there is nothing left to show.
     ///
     /// - Parameter overOwnLink: the link that brought it; nil: the room's.
     func takeOwn(
@@ -20,24 +20,25 @@ extension Room {
             ? takeOwnByID(message, link, context) : takeOwnByText(message, link, isHistory: isHistory, context)
     }
 
-    /// Where the ids are ours: whoever the backend says it was.
+    /// The same by client-made id, with any sender.
     func takeOwnByID(_ message: ChatMessage, _ link: OwnLink?, _ context: RoomsContext) -> Bool {
         guard let id = message.id, let account = own.messageIDs.owner(of: id), let own = own[account],
             link == nil || link === own
         else { return false }
         if !own.isPerson(message.sender) {
-            // The backend has another id for us than the one we gave. Nobody else can know a fresh id before the backend
-            // sends it round, so the first that bears one is ours; later ones prove nothing.
+            // The backend may assign another sender id than the relay's. No other client can know a fresh message id
+            // before the backend broadcasts it, so the first message with one is the relayed one; later ones prove
+            // nothing.
             guard own.outbox.contains(id: id) || !own.isLearned else { return false }
             own.recognised(message.sender)
             claim(own, context)
         }
         own.recognised(message.sender)
-        _ = duplicates.insert(duplicateKey(id, message.sender.id))
-        _ = duplicates.insert(duplicateKey(id, own.speaker(nick: "").id))
+        _ = seenIDs.insert(duplicateKey(id, message.sender.id))
+        _ = seenIDs.insert(duplicateKey(id, own.speaker(nick: "").id))
         if link == nil { saw(message, context) }
         if let entry = own.confirm(id: id) {
-            if link === own, entry.state != .unsettled { own.answered(context) }
+            if link === own, entry.state != .unknownAfterDisconnect { own.answered(context) }
             confirmed(entry, upstreamID: id, at: message.at, own, context)
         } else if let entry = own.takeLate(ref: id) {
             tellLateArrival(entry, context)
@@ -51,13 +52,13 @@ extension Room {
     ) -> Bool {
         guard let own = own.speaking(message.sender), link == nil || link === own else { return false }
         if let id = message.id {
-            if duplicates.contains(duplicateKey(id, nil)) { return true }
+            if seenIDs.contains(duplicateKey(id, nil)) { return true }
         } else if link == nil, isKnownByText(message, isHistory: isHistory, context) {
             return true
         }
         var late: OutboxEntry?
         var entry = message.ref.flatMap { own.confirm(id: ChatID($0)) }
-        // A row of a history was recognised before, with all others.
+        // A history row was matched before, with all others.
         if entry == nil, !isHistory || message.id == nil {
             entry =
                 traits.confirmation == .echoByID
@@ -70,16 +71,16 @@ extension Room {
                 ?? own.takeLate(sender: nil, text: message.text)
         }
         if let entry = entry ?? late {
-            if let id = message.id { _ = duplicates.insert(duplicateKey(id, nil)) }
+            if let id = message.id { _ = seenIDs.insert(duplicateKey(id, nil)) }
             if link == nil { saw(message, context) }
             if late != nil { tellLateArrival(entry, context) }
-            // The room's link shows it to everybody; only what comes over the own link is an answer.
-            if link === own, late == nil, entry.state != .unsettled { own.answered(context) }
+            // The room's link shows it to all; only its copy over the own link is an answer.
+            if link === own, late == nil, entry.state != .unknownAfterDisconnect { own.answered(context) }
             confirmed(entry, upstreamID: message.id, at: message.at, own, context)
             return true
         }
         guard message.id != nil else {
-            // Over the own link too it may come, and must stay known until the room's link had it.
+            // It may come over the own link too, and must stay known until the room's link had it.
             guard link == nil else { return true }
             let sent =
                 isHistory
@@ -88,7 +89,7 @@ extension Room {
             if sent == nil { show(message, context) }
             return true
         }
-        // In a history the ids were learned before, newest first.
+        // For a history the ids were learned before, newest first.
         guard !isHistory, let sent = own.sent.takeEchoed(text: message.text, now: context.now.monotonic) else {
             return false
         }
@@ -97,12 +98,12 @@ extension Room {
         return true
     }
 
-    /// Ids of what own links said, from a history.
+    /// Learns the ids of messages sent over own links, from a history.
     func learnOwnSent(_ messages: [ChatMessage], _ context: RoomsContext) {
         learnOwnSentBefore(messages, context)
         guard traits.messageIDOrigin == .server, own.values.contains(where: { !$0.sent.isEmpty }) else { return }
         for message in messages.reversed() {
-            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+            guard let id = message.id, !seenIDs.contains(duplicateKey(id, nil)),
                 let own = own.speaking(message.sender), let sent = own.sent.takeNewest(text: message.text)
             else { continue }
             learn(id, of: sent, own, context)
@@ -110,11 +111,11 @@ extension Room {
         }
     }
 
-    /// The same of what they said before the last start: their links may not be open again.
+    /// The same for messages from before the start: their links may not be open again.
     func learnOwnSentBefore(_ messages: [ChatMessage], _ context: RoomsContext) {
         guard own.hasSentBefore else { return }
         for message in messages.reversed() {
-            guard let id = message.id, !duplicates.contains(duplicateKey(id, nil)),
+            guard let id = message.id, !seenIDs.contains(duplicateKey(id, nil)),
                 let msgid = own.takeSentBefore(message)
             else { continue }
             learn(id, of: msgid, context)

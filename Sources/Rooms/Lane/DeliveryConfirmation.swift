@@ -1,20 +1,20 @@
 import Dialects
 import WireBytes
 
-// What confirms the messages that go over one link.
+// The kind of confirmation of a link's messages.
 //
-// Written is not delivered: a socket takes frames for a peer that is gone. Where nothing on the wire says that a message
-// arrived, a WebSocket ping is sent behind it, at once when none is under way; its pong confirms everything written before it,
-// since the backend's connection read it all in order.
+// Written is not delivered: a socket takes frames for a dead peer. Where the wire has no acknowledgement, a WebSocket
+// ping follows the message, at once when none is in flight; its pong confirms all that was written before it, since the
+// backend's connection reads in order.
 //
 // | state    | meaning                                       | event → next                                              |
 // |----------|-----------------------------------------------|-----------------------------------------------------------|
 // | promised | the backend answers each message              | –                                                         |
-// | presumed | it should: by the habit of its wire, or since | an answer → promised, where the wire's traits expect it;  |
-// |          | it once sent a message of ours back           | 10 s without one, and a pong after that → absent          |
-// | absent   | nothing answers, pongs confirm                | a message of ours comes back, a receipt → presumed        |
+// | presumed | an answer is expected: by the wire's traits,  | an answer → promised, where the traits expect it;         |
+// |          | or since an earlier echo                      | 10 s without one, and a pong after that → absent          |
+// | absent   | no answers, pongs confirm                     | an echo, a receipt → presumed                             |
 //
-// A message that was refused in so many words was not met with silence. The state holds for the life of the process.
+// An explicit refusal counts as an answer. The state holds for the life of the process.
 
 struct DeliveryConfirmation {
     enum Answers: Equatable {
@@ -25,7 +25,7 @@ struct DeliveryConfirmation {
 
     private let traits: DialectTraits
     private(set) var answers: Answers
-    /// Frames of the session when an answer was missed; a pong that covers them decides.
+    /// The session's frame count when an answer was missed; a pong that covers it decides.
     private(set) var doubtedAt: UInt64?
 
     init(_ traits: DialectTraits) {
@@ -33,7 +33,7 @@ struct DeliveryConfirmation {
         answers = traits.confirmation == .none ? .absent : traits.confirmationIsGuess ? .presumed : .promised
     }
 
-    /// What the next message waits for.
+    /// The confirmation that the next message waits for.
     var confirmation: DialectTraits.Confirmation {
         guard answers != .absent else { return .none }
         guard traits.confirmation == .none else { return traits.confirmation }
@@ -43,7 +43,7 @@ struct DeliveryConfirmation {
     /// Whether a pong confirms what was written before its ping.
     var acceptsPongs: Bool { answers == .absent || traits.acknowledgedByPeople }
 
-    /// The backend answered a message of ours. Returns whether that was news: it was not expected.
+    /// The backend answered a message. Returns whether that was unexpected.
     mutating func answered() -> Bool {
         doubtedAt = nil
         switch answers {
@@ -60,7 +60,7 @@ struct DeliveryConfirmation {
     /// A message was not answered in time.
     mutating func missed(frameCount: UInt64) { if answers != .promised { doubtedAt = doubtedAt ?? frameCount } }
 
-    /// The backend has read so many frames. Returns whether it is known only now that it does not answer.
+    /// The backend has read this many frames. Returns whether it turned out just now not to answer.
     mutating func hasRead(frameCount: UInt64) -> Bool {
         guard let doubted = doubtedAt, frameCount >= doubted else { return false }
         doubtedAt = nil

@@ -6,19 +6,19 @@ import Media
 import Upstream
 import WireBytes
 
-/// An IRC user's typing, as the backend is told of it.
+/// An IRC user's typing state, as reported to the backend.
 struct OutgoingTyping {
-    /// Never more often than this, whatever the client does.
+    /// Shortest interval between reports, at any rate of the client.
     static let minInterval: Duration = .milliseconds(300)
     /// Without a refresh the typing is over.
     static let expiry: Duration = .seconds(6)
 
-    /// When the client last said so.
+    /// The client's last typing notification.
     var refreshedAt: MonotonicInstant
-    /// When the backend was told of it last; nil: not yet.
+    /// The last report to the backend; nil: none yet.
     var toldAt: MonotonicInstant?
 
-    /// When there is something to do about it next: say it again, or end it.
+    /// The next step: a repeated report, or the end.
     func nextStep(repeating interval: Duration) -> MonotonicInstant {
         let end = refreshedAt + Self.expiry
         return toldAt.map { min($0 + interval, end) } ?? end

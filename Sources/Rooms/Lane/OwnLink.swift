@@ -4,59 +4,58 @@ import Dialects
 import Upstream
 import WireBytes
 
-// An account's own link to a room's backend: a second session beside the room's, which only speaks.
+// An account's own link to a room's backend: a second session beside the room's, for sending only.
 //
 // | state    | meaning                                            | verb → next                                               |
 // |----------|----------------------------------------------------|-----------------------------------------------------------|
-// | absent   | nobody of the account is in the room               | a client enters → linking; an earlier process left what   |
-// |          |                                                    | the account said → lingering                              |
+// | absent   | no user of the account is in the room              | a client enters → linking; restored messages of the       |
+// |          |                                                    | account → lingering                                       |
 // | linking  | wanted, and not usable yet or no longer            | usable → naming, speaking                                 |
-// | naming   | usable, but not known as whom the backend sees us  | whoAmI answered → speaking, barred; link lost → linking   |
-// | speaking | what the account says goes out                     | link lost → linking; last client left → lingering         |
-// | barred   | the backend sees us as the room's own account      | last client left → lingering                              |
-// | lingering| nobody of the account is here, the link stays      | a client enters → as before; 5 min and nothing to send →  |
+// | naming   | usable; the identity upstream is unknown           | whoAmI answered → speaking, barred; link lost → linking   |
+// | speaking | the account's messages are sent                    | link lost → linking; last client left → lingering         |
+// | barred   | the backend identifies it as the room's account    | last client left → lingering                              |
+// | lingering| no user of the account is present, the link is up  | a client enters → as before; 5 min and an empty outbox →  |
 // |          |                                                    | closing                                                   |
-// | closing  | our Close is sent                                  | stopped → absent, or linking when a client entered or     |
-// |          |                                                    | something was said                                        |
+// | closing  | the Close frame is sent                            | stopped → absent, or linking with a new client or message |
 //
-// While linking, naming or barred, what the account says waits in the outbox of this link, by the rules of `Outbox`; it never
-// takes the room's link. What the link brings is read for confirmations and refusals alone: the room's link shows the rest.
+// While linking, naming or barred, the account's messages wait in the outbox of this link (see `Outbox`); they never
+// take the room's link. Its incoming frames serve as confirmations and refusals only: the room's link shows the rest.
 //
-// One message of the account, as it is seen from here. Either link may be the first to bring it:
+// A message of the account may be seen first over either link:
 //
-// | seen by                  | the wire's ids are ours              | the ids are the server's                           |
+// | seen by                  | client-made ids                      | server-made ids                                    |
 // |--------------------------|--------------------------------------|----------------------------------------------------|
 // | this link, as its echo   | confirmed, by id                     | confirmed, by reference or text                    |
 // | this link, as a receipt  | confirmed, by id                     | confirmed, by reference                            |
 // | the room's link          | confirmed, or known already          | confirmed, or its id is learned (by person, text)  |
 // | the room's history       | the same                             | the same, newest first                             |
-// | never, nothing promised  | confirmed by a pong                  | the same                                           |
+// | never, no promise        | confirmed by a pong                  | the same                                           |
 
 /// The lane over an account's own link.
 package final class OwnLink: SendLane {
-    /// Wait before the backend is asked once more who we are.
+    /// Pause before the backend is asked again for the account's identity.
     static let identityRetry: Duration = .seconds(30)
 
     package let room: RoomID
     package let login: OwnLoginSettings
-    /// The account's own id on the backend where we name senders; it marks the account's messages everywhere.
+    /// The account's stable upstream id where senders are named; it marks the account's messages everywhere.
     package let puppet: ChatID
-    /// The IRC user; another one after everybody left and came again, and nobody before the first came.
+    /// The IRC user; replaced after all clients left and one returned, a placeholder before the first.
     package private(set) var person: PersonID
-    /// The backend shows its own id for us, not the one that we gave.
+    /// The backend shows its own id for the account, not the relay's.
     private(set) var isLearned: Bool
-    /// The name that the backend has for us.
+    /// The account's name on the backend.
     package private(set) var name: String?
-    /// The id that the backend has for us, where it is not ours to choose.
+    /// The account's id on the backend, where the backend assigns it.
     private var upstreamID: ChatID?
     private var isKnown: Bool
-    /// The backend sees us as the account of the room's own link: nobody could tell the two apart.
+    /// The backend identifies the account as the room's own: the two would be indistinguishable.
     private(set) var isBarred = false
     private var isIdentityTroubleTold = false
-    /// The backend told the account's id, which frames may or may not show.
+    /// The backend announced the account's id, which frames may or may not show.
     private(set) var isIDKnown = false
     private(set) var outage: LinkOutage?
-    /// When the last client left.
+    /// The time at which the last client left.
     package private(set) var emptySince: MonotonicInstant?
     private(set) var isClosing = false
 
@@ -67,7 +66,7 @@ package final class OwnLink: SendLane {
         var settings = room.link
         settings.name = room.name + "/" + account
         settings.authenticates = true
-        // The room's link sees the past; here a backend that insists on sending some sends the least.
+        // The room's link fetches the history; the least of it here, from a backend that pushes some.
         settings.historyLimit = 0
         self.room = roomID
         self.login = login
@@ -96,14 +95,14 @@ package final class OwnLink: SendLane {
 
     override func sender(of entry: OutboxEntry) -> ChatPerson { speaker(nick: entry.origin.nick) }
 
-    /// Who speaks in the frames of this link.
+    /// The sender in the frames of this link.
     package func speaker(nick: String) -> ChatPerson {
         ChatPerson(id: upstreamID ?? puppet, name: name ?? nick)
     }
 
     func isPerson(_ person: ChatPerson) -> Bool { dialectContext.isSelf(person) }
 
-    // MARK: - Clients come and go
+    // MARK: - Clients enter and leave
 
     package func entered(_ person: PersonID) {
         self.person = person
@@ -114,16 +113,16 @@ package final class OwnLink: SendLane {
 
     package func beginClosing() { isClosing = true }
 
-    /// The link stopped, or is to stop for good. Returns whether it was closed because nobody was here.
+    /// The link stopped, or is to stop for good. Returns whether it was closed for lack of clients.
     @discardableResult
     package func endClosing() -> Bool {
         defer { isClosing = false }
         return isClosing
     }
 
-    // MARK: - Who the account is upstream
+    // MARK: - Upstream identity
 
-    /// The backend said who the account is.
+    /// Records the identity announced by the backend.
     package func identified(as person: ChatPerson) {
         if login.person == nil, settings.identity == .single { upstreamID = person.id }
         isIDKnown = person.id != nil
@@ -132,7 +131,7 @@ package final class OwnLink: SendLane {
         isKnown = true
     }
 
-    /// A message of ours came back from this person. Later ones prove nothing more.
+    /// Learns the identity from the first echo; later ones prove nothing more.
     func recognised(_ sender: ChatPerson) {
         isAlso(sender.id == nil ? sender : ChatPerson(id: sender.id))
         isLearned = true
@@ -140,7 +139,7 @@ package final class OwnLink: SendLane {
 
     func bar() { isBarred = true }
 
-    /// Whether the clients are to hear that the backend has not said who the account is; not a second time.
+    /// Returns whether to notify the clients that the backend has not identified the account; once.
     func tellIdentityTrouble() -> Bool {
         defer { isIdentityTroubleTold = true }
         return !isIdentityTroubleTold
@@ -148,13 +147,13 @@ package final class OwnLink: SendLane {
 
     // MARK: - The link comes and goes
 
-    /// Returns the trouble that is over.
+    /// Ends the outage and returns it.
     func cameUp() -> LinkOutage? {
         defer { outage = nil }
         return outage
     }
 
-    /// Returns whether the clients are to hear of it: once, and once more when the backend refuses us.
+    /// Returns whether to notify the clients: once per outage, and once more for a refusal.
     func wentDown(_ reason: String, wasUp: Bool, isRefused: Bool, now: MonotonicInstant) -> Bool {
         if let outage {
             guard isRefused, !outage.isRefusalTold else { return false }
@@ -166,10 +165,10 @@ package final class OwnLink: SendLane {
     }
 }
 
-/// Ids of ours that own links gave to messages, with the account each belongs to.
+/// Message ids made by own links, with the account of each.
 final class OwnMessageIDs {
-    /// As many as the ring of ids remembers.
-    static let capacity = DuplicateRing.capacity
+    /// As many as ``SeenMessageIDs``.
+    static let capacity = SeenMessageIDs.capacity
 
     private var owners: [ChatID: String] = [:]
     private var order: [ChatID] = []

@@ -3,16 +3,16 @@ import ChatModel
 import Dialects
 import WireBytes
 
-/// The accounts that speak in a room over links of their own, and what earlier links of theirs left.
+/// The accounts with own links in a room, and the messages of their earlier links.
 package final class OwnLinks {
-    /// What the backend names a person by.
+    /// A person's identification on the backend.
     private enum Key: Hashable {
         case id(ChatID)
         /// As bytes: names that differ in one are two people there.
         case name([UInt8])
     }
 
-    /// A message of an account from before the start, whose id upstream is not known.
+    /// A message of an account from before the start with an unknown upstream id.
     struct SentBefore {
         var msgid: String
         var sender: ChatPerson
@@ -21,12 +21,12 @@ package final class OwnLinks {
 
     private let traits: DialectTraits
     private var byAccount: [String: OwnLink] = [:]
-    /// As whom the backend shows them.
+    /// Accounts by their identification on the backend.
     private var people: [Key: String] = [:]
-    /// Ids that their links gave to messages.
+    /// Message ids made by their links.
     let messageIDs = OwnMessageIDs()
     private var sentBefore: [SentBefore] = []
-    /// What waits for links that are not open, by account.
+    /// Outboxes of links that are not open, by account.
     private var resting: [String: Outbox] = [:]
 
     init(_ traits: DialectTraits) { self.traits = traits }
@@ -38,7 +38,7 @@ package final class OwnLinks {
     /// In a fixed order.
     var sorted: [OwnLink] { byAccount.values.sorted { $0.account < $1.account } }
 
-    /// The own link of the person that the backend names.
+    /// The own link of a person on the backend.
     func speaking(_ sender: ChatPerson) -> OwnLink? {
         guard !byAccount.isEmpty else { return nil }
         if let id = sender.id { return people[.id(id)].flatMap { byAccount[$0] } }
@@ -54,7 +54,7 @@ package final class OwnLinks {
         disclaim(own)
     }
 
-    /// Enters under which ids and names the backend shows the account.
+    /// Registers the ids and names under which the backend shows the account.
     func claim(_ own: OwnLink) {
         for id in own.dialectContext.selfIDs { people[.id(id)] = own.account }
         for name in own.dialectContext.selfNames { people[.name(Array(name.utf8))] = own.account }
@@ -68,7 +68,7 @@ package final class OwnLinks {
 
     var hasSentBefore: Bool { !sentBefore.isEmpty }
 
-    /// The newest of those from before the start that a message of a history is.
+    /// Removes the newest message from before the start that matches a history's.
     func takeSentBefore(_ message: ChatMessage) -> String? {
         sentBefore.lastIndex { sent in
             sent.text == message.text
@@ -77,11 +77,11 @@ package final class OwnLinks {
         }.map { sentBefore.remove(at: $0).msgid }
     }
 
-    // MARK: - Waiting for a link
+    // MARK: - Outboxes without a link
 
     var hasResting: Bool { !resting.isEmpty }
 
-    /// Accounts with messages to send and no link.
+    /// Accounts with queued messages and no link.
     var waitingAccounts: [String] {
         resting.keys.sorted().filter { resting[$0]?.isEmpty == false && byAccount[$0] == nil }
     }
@@ -90,7 +90,7 @@ package final class OwnLinks {
         resting[account, default: Outbox(traits)].restore(left, settings, now)
     }
 
-    /// A message that waits for a link has arrived already.
+    /// Removes a waiting message that has arrived already.
     func confirmResting(_ id: ChatID) -> OutboxEntry? {
         for account in resting.keys.sorted() {
             if let entry = resting[account]?.confirm(id: id, sender: nil) { return entry }
@@ -100,7 +100,7 @@ package final class OwnLinks {
 
     func takeResting(of account: String) -> Outbox? { resting.removeValue(forKey: account) }
 
-    /// - Returns: failures that nobody is to be told of any more.
+    /// - Returns: failures whose authors no longer exist.
     func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
         resting.keys.sorted().flatMap { resting[$0]?.disown(author, as: nobody) ?? [] }
     }

@@ -7,21 +7,21 @@ import Media
 import Upstream
 import WireBytes
 
-// What became of messages that were written: confirmed, refused, or nobody knows.
+// The outcome of written messages: confirmed, refused or unknown.
 
 extension Room {
-    /// Whether sending a message again cannot make a second one of it.
+    /// Whether retransmission is idempotent.
     var mayRepeatMessages: Bool { lane.mayRepeatMessages }
 
     // MARK: - Pongs
 
-    /// The backend's connection has read so many frames of this session.
+    /// The backend's connection has read this many frames of the session.
     package func hasRead(frameCount: UInt64, over lane: SendLane, _ context: RoomsContext) {
         lane.hasRead(frameCount: frameCount, context)
         while let entry = lane.takeRead(upTo: frameCount) {
-            // Should it come back all the same, it is known.
+            // A late echo is deduplicated.
             if mayRepeatMessages, let id = entry.message.id {
-                _ = duplicates.insert(duplicateKey(id, lane.sender(of: entry).id))
+                _ = seenIDs.insert(duplicateKey(id, lane.sender(of: entry).id))
             }
             confirmed(
                 entry, by: .connection, upstreamID: mayRepeatMessages ? entry.message.id : nil, at: nil, lane, context)
@@ -29,7 +29,7 @@ extension Room {
         lane.probe(context)
     }
 
-    /// A peer that answers no pings has given another sign of life since messages went unanswered: that must do.
+    /// A peer without pongs has shown another sign of life since messages went unanswered, which counts instead.
     func settleDoubt(_ lane: SendLane, _ context: RoomsContext) {
         if let frameCount = lane.readWithoutPong { hasRead(frameCount: frameCount, over: lane, context) }
     }
@@ -43,7 +43,7 @@ extension Room {
             let late = lane.outbox.contains(id: ref) ? nil : lane.takeLate(ref: ref)
             if let late { tellLateArrival(late, context) }
             if let entry = late ?? lane.confirm(id: ref) {
-                if late == nil, entry.state != .unsettled { lane.answered(context) }
+                if late == nil, entry.state != .unknownAfterDisconnect { lane.answered(context) }
                 let upstreamID = isServerID ? receipt.ids.first : entry.message.id
                 arrived(entry, upstreamID: upstreamID, at: receipt.at, lane, context)
             }
@@ -53,13 +53,13 @@ extension Room {
         for messageID in receipt.ids {
             guard let entry = lane.confirm(id: messageID) else { continue }
             lane.answered(context)
-            // Should it come back as well, it is known.
-            _ = duplicates.insert(duplicateKey(messageID, lane.sender(of: entry).id))
+            // An echo in addition is deduplicated.
+            _ = seenIDs.insert(duplicateKey(messageID, lane.sender(of: entry).id))
             confirmed(entry, upstreamID: messageID, at: receipt.at, lane, context)
         }
     }
 
-    /// The answer to a deletion, which names that and not a message of ours on its way.
+    /// Whether a receipt answers a deletion, rather than a message in flight.
     func answersDelete(_ receipt: ChatReceipt, _ context: RoomsContext) -> Bool {
         guard traits.answersDeletes, receipt.state == .sent, let ref = receipt.ref, let target = receipt.ids.first
         else {
@@ -72,7 +72,7 @@ extension Room {
     // MARK: - Refusals
 
     func errorReceived(_ error: ChatError, over lane: SendLane, _ context: RoomsContext) {
-        let words = lane.link.told(error.text.isEmpty ? error.code : error.text)
+        let words = lane.link.printable(error.text.isEmpty ? error.code : error.text)
         if putOff(error, lane, words, context) { return }
         var entry: OutboxEntry?
         if let ref = error.ref {
@@ -99,12 +99,13 @@ extension Room {
         return olderRefused(ref: ref, or: bare, context)
     }
 
-    /// A complaint that names nothing belongs to the only thing in flight, and to none where there are several: the message
-    /// of another person would be reported as refused. Returns a message; an action is dealt with.
+    /// A complaint without a reference concerns the only thing in flight, and is ignored where there are several: it
+    /// might report another user's message as refused. Returns a message; an action is handled here.
     private func takeOnlyInFlight(_ lane: SendLane, _ words: String, _ context: RoomsContext) -> OutboxEntry? {
         let now = context.now.monotonic
         let messages = lane.outbox.inFlight
-        let actions = openActions.countInFlight(over: lane.id, within: SentMessages.complaintWindow, now: now)
+        let actions = pendingActions.countInFlight(
+            over: lane.id, within: UnidentifiedMessages.complaintWindow, now: now)
         guard messages + actions == 1 else {
             context.note(
                 .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
@@ -119,8 +120,8 @@ extension Room {
         return lane.refuseOnly(context)
     }
 
-    /// Too much was sent: nothing goes for as long as the backend wants, and then what it did not take goes again. So it does
-    /// when the login has ended and another is awaited. False where it is neither, or where it was no message that is put off.
+    /// Rate limited by the backend: sending pauses for the requested time, then deferred messages are sent again;
+    /// likewise while an expired login is renewed. False for other errors, or where no message is deferred.
     private func putOff(_ error: ChatError, _ lane: SendLane, _ words: String, _ context: RoomsContext) -> Bool {
         let isLoginEnded = lane.link.isLoginEnded || lane.link.isRenewing && error.ref != nil
         guard isLoginEnded || error.retryAfterMilliseconds != nil, !error.isFatal else { return false }
@@ -133,7 +134,7 @@ extension Room {
         return isPutOff || error.ref == nil
     }
 
-    /// Some wires put the kind of request in front.
+    /// The reference without the request kind that some wires put in front.
     package static func bare(_ ref: String) -> String {
         ref.utf8.lastIndex(of: UInt8(ascii: ":")).map { String(ref[ref.utf8.index(after: $0)...]) } ?? ref
     }

@@ -3,30 +3,30 @@ import ChatModel
 import Upstream
 import WireBytes
 
-// Authors of messages, and what they hear of those that were given up.
+// Authors of messages, and their failure notices.
 
 extension Room {
-    /// The client through which an IRC user said something, or the same one after it came again.
+    /// The client that sent a message, or the same one after a reconnect.
     func authorClient(_ origin: OutboxEntry.Origin, _ context: RoomsContext) -> ClientID? {
         if let client = origin.client, !context.isDurable || frontEnd.isHere(client) { return client }
         guard let author = locals[puppet: origin.puppet]?.person else { return nil }
         return clients(of: author, context).first {
-            TwinName.isSame(locals[$0]?.clientName, origin.clientName)
+            NumberedClientName.isSame(locals[$0]?.clientName, origin.clientName)
         }
     }
 
-    /// Other connections of the client through which a message came: an old one that hangs, or the one that took its place.
-    /// To them the message is their own, until they are known for clients of their own; see ``TwinName``.
+    /// Other connections of the client that sent a message: a stale one, or its successor. They see the message as
+    /// their own, until they are recognised as separate clients; see ``NumberedClientName``.
     func twins(
         of client: ClientID?, _ origin: OutboxEntry.Origin, _ context: RoomsContext
     ) -> [ClientID] {
         guard let name = origin.clientName, let author = locals[puppet: origin.puppet]?.person else { return [] }
         return clients(of: author, context).filter {
-            $0 != client && TwinName.isSame(locals[$0]?.clientName, name)
+            $0 != client && NumberedClientName.isSame(locals[$0]?.clientName, name)
         }
     }
 
-    /// Whoever should hear what became of a message.
+    /// The clients to notify of a message's outcome.
     private func authorClients(_ origin: OutboxEntry.Origin, _ context: RoomsContext) -> [ClientID] {
         if let client = origin.client, frontEnd.isHere(client) { return [client] }
         return (locals[puppet: origin.puppet]?.person).map { clients(of: $0, context) } ?? []
@@ -51,9 +51,9 @@ extension Room {
         }
     }
 
-    // MARK: - Authors who come later
+    // MARK: - Absent authors
 
-    /// The lanes of this room that have something to tell a client.
+    /// The lanes of this room with pending failure notices for a client.
     package func untoldLanes(_ client: ClientID, _ context: RoomsContext) -> [RoomID] {
         guard context.isDurable, let member = locals[client] else { return [] }
         var lanes = [lane]
@@ -61,7 +61,7 @@ extension Room {
         return lanes.filter { $0.hasUntold(of: member.puppet) }.map(\.id)
     }
 
-    /// The next line about a failure after `number`; nil when there is none left.
+    /// Sends the next failure notice after `number`; nil when there is none left.
     package func tellUntold(
         _ client: ClientID, _ lane: SendLane, after number: UInt64, _ context: RoomsContext
     ) -> (answer: RoomAnswer, number: UInt64)? {

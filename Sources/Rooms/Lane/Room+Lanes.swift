@@ -6,7 +6,7 @@ import Identities
 import Upstream
 import WireBytes
 
-// Over which link an account speaks, and which account the backend names.
+// The mapping between accounts and lanes, in both directions.
 
 extension Room {
     /// The own link of an IRC user, if their account has one here.
@@ -20,16 +20,16 @@ extension Room {
         return context.identities[member.person].flatMap { ownLink(of: $0) }
     }
 
-    /// The IRC user who is this person upstream, while they are here.
+    /// The present IRC user behind an upstream person.
     func ownPerson(_ sender: ChatPerson) -> PersonID? {
         guard let own = own.speaking(sender), own.emptySince == nil, slots.contains(own.person) else { return nil }
         return own.person
     }
 
-    /// Over which what an IRC user says goes up.
+    /// The lane for an IRC user's messages.
     package func lane(of person: Person) -> SendLane { ownLink(of: person) ?? lane }
 
-    /// Tells the clients of the account, and nobody else.
+    /// Notifies the clients of the account only.
     func tell(_ own: OwnLink, _ text: String, _ context: RoomsContext) {
         guard own.emptySince == nil else { return }
         for client in clients(of: own.person, context) {

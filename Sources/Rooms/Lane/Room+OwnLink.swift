@@ -6,14 +6,14 @@ import Identities
 import Upstream
 import WireBytes
 
-// Accounts with a link of their own in this room. The states are at the head of OwnLink.swift.
+// Own links of accounts in this room. The states are at the head of OwnLink.swift.
 
 extension Room {
-    // MARK: - Whose link
+    // MARK: - Lookup
 
-    // MARK: - Clients come and go
+    // MARK: - Clients enter and leave
 
-    /// A client of an account entered, or one that is here logged in.
+    /// A client of an account entered, or a present one logged in.
     func ownArrived(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client], let account = context.identities[member.person]?.account else { return }
         guard let login = context.ownLogin(of: account, in: settings.name) else {
@@ -47,13 +47,13 @@ extension Room {
         arm(own, context)
     }
 
-    /// Opens the own links of accounts of which an earlier process left something to send. None of their clients is needed
-    /// for that: what a link shows to the backend is in the configuration.
+    /// Opens the own links with restored messages. Their clients are not needed: the credentials are in the
+    /// configuration.
     func startOwnForWaiting(_ context: RoomsContext) {
         for account in own.waitingAccounts {
             guard let login = context.ownLogin(of: account, in: settings.name) else { continue }
             let puppet = context.identities.puppetID(account: account, backend: settings.backend)
-            let own = makeOwn(account, login, puppet: puppet, person: .nobody, context)
+            let own = makeOwn(account, login, puppet: puppet, person: .invalid, context)
             own.left(at: context.now.monotonic)
             open(own, context)
             context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
@@ -78,15 +78,15 @@ extension Room {
 
     private func ownStopped(_ own: OwnLink, _ context: RoomsContext) {
         guard own.endClosing() else { return }
-        // Somebody came meanwhile; what they said goes up, even if they are gone again.
+        // A client entered meanwhile; its messages are sent even if it has left again.
         if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
         self.own.remove(own)
         context.leave(own)
     }
 
-    // MARK: - Who the account is upstream
+    // MARK: - Upstream identity
 
-    /// The backend said who the account is.
+    /// The backend identified the account.
     package func ownIdentified(_ own: OwnLink, _ person: ChatPerson, _ context: RoomsContext) {
         guard person.id != nil || person.name != nil else { return ownNotIdentified(own, context) }
         own.identified(as: person)
@@ -109,7 +109,7 @@ extension Room {
         if !own.isIdentified, own.link.isUp { context.requestOwnIdentity(own.id) }
     }
 
-    // MARK: - What the link brings
+    // MARK: - Events of the link
 
     package func handle(_ events: [LinkEvent], from own: OwnLink, _ context: RoomsContext) {
         for event in events {
@@ -117,7 +117,7 @@ extension Room {
             case .up: ownCameUp(own, context)
             case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
             case .chat(let chat, _): ownReceived(chat, own, context)
-            // The room's link counts what is not understood, and fetches what was missed.
+            // The room's link counts undecodable frames, and fetches the history.
             case .loginRenewed: pump(own, context)
             case .dropped: break
             case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: own, context)
@@ -156,7 +156,7 @@ extension Room {
             ])
         lost(own, context)
         context.timers.cancel(.ownIdentity(own.id))
-        // A first refusal is followed by another try at once, with what is read anew.
+        // A first refusal is followed by another attempt at once, with fresh credentials.
         guard wasUp || retryIn > .zero else { return }
         let isRefused = retryIn >= ReconnectPolicy.refusedDelay
         guard own.wentDown(reason, wasUp: wasUp, isRefused: isRefused, now: context.now.monotonic) else { return }
@@ -177,7 +177,7 @@ extension Room {
             : "Your own link to \(settings.url.host) cannot be opened: \(reason). \(kept) Trying goes on."
     }
 
-    /// What a client of the account that enters must know of its own link.
+    /// The status of the own link for a client that enters.
     package func ownStatusNotice(_ person: PersonID, _ context: RoomsContext) -> String? {
         guard let known = context.identities[person], let own = ownLink(of: known), let outage = own.outage else {
             return nil
@@ -192,8 +192,8 @@ extension Room {
         case .receipt(let receipt): confirmByReceipt(receipt, over: own, context)
         case .error(let error):
             context.note(
-                .warn, "own-link-error", own.link.told(error.text),
-                ["room": settings.name, "account": own.account, "code": own.link.told(error.code)])
+                .warn, "own-link-error", own.link.printable(error.text),
+                ["room": settings.name, "account": own.account, "code": own.link.printable(error.code)])
             errorReceived(error, over: own, context)
         case .auth(let auth) where auth.state != .ok:
             context.note(
@@ -203,13 +203,13 @@ extension Room {
         }
     }
 
-    // MARK: - What became of messages
+    // MARK: - Outcome of messages
 
     // MARK: - After a lost link
 
-    /// The link is back: a history that is asked for now tells what became of what was written over the lost one.
+    /// The link is back: a history requested now resolves messages written over the lost one.
     private func settleOwn(_ own: OwnLink, _ context: RoomsContext) {
-        guard own.isIdentified, own.outbox.hasUnsettled, traits.history != .none else { return }
+        guard own.isIdentified, own.outbox.hasUnknown, traits.history != .none else { return }
         if !askAgain(context) { armSettling(context) }
     }
 }

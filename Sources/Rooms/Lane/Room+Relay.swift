@@ -4,28 +4,28 @@ import Dialects
 import Identities
 import Upstream
 
-// What an account says under another's name: RELAYMSG, for bots that mirror a room of some other network.
+// RELAYMSG: messages under another name, for bots that mirror a room of another network.
 //
-// | who speaks upstream            | how the name goes up                                                   |
+// | upstream sender                | transmission of the name                                               |
 // |--------------------------------|------------------------------------------------------------------------|
-// | each for themselves            | as a person of that name, with an id that follows from it              |
-// | the one account, with a place for names | in that place                                                 |
+// | each IRC user                  | as a person of that name, with an id derived from it                   |
+// | the one account, with a name field | in that field                                                      |
 // | the one account, without       | in front of the text, as other IRC users' nicks                        |
 // | the relaying account itself    | in front of the text: `<name> `                                        |
 
 /// A name of RELAYMSG.
 package enum RelayedName {
-    /// What may stand between the name and where it comes from; one of them must.
+    /// Separators between the name and its network; one is required.
     package static let separators = "/"
-    /// The tag that says who relayed.
+    /// The tag with the relaying user.
     package static let tag = "draft/relaymsg"
 
     package static func isOne(_ name: String) -> Bool { name.contains { separators.contains($0) } }
 }
 
 extension Room {
-    /// Takes a message for the backend under a name that is nobody's nick.
-    func submitRelayed(
+    /// Submits a message to the backend under a name that is not a nick.
+    package func submitRelayed(
         _ name: String, _ text: String, annotations: [StoredTag], label: String?, from client: ClientID,
         _ context: RoomsContext
     ) -> RoomReply {

@@ -6,25 +6,25 @@ import Media
 import Upstream
 import WireBytes
 
-// What IRC users say and do, on its way up.
+// Sending the messages and actions of IRC users.
 
 extension Room {
     // MARK: - Messages
 
-    /// What was said over the room's own link and is not confirmed.
+    /// The number of unconfirmed messages of the room's own link.
     package var waitingCount: Int { lane.outbox.count }
 
-    /// Nothing waits to be sent or confirmed, over whichever link.
+    /// No message is queued or unconfirmed, over any link.
     package var isSilent: Bool { lanes.allSatisfy(\.outbox.isEmpty) }
 
-    /// Messages that wait, of one author.
+    /// The number of queued and unconfirmed messages of an author.
     package func waitingCount(of puppet: ChatID) -> Int {
         lanes.reduce(0) { count, lane in
             lane.outbox.isEmpty ? count : count + lane.outbox.entries.count { $0.origin.puppet == puppet }
         }
     }
 
-    /// Writes what may be written, and arms the timer for what may not yet.
+    /// Writes queued messages, and arms the timer for the rest.
     package func pump(_ lane: SendLane, _ context: RoomsContext) {
         let failures = lane.write(isOpen: isOpen(lane), context) { entry in
             stopTyping(entry.origin, context)
@@ -38,13 +38,13 @@ extension Room {
         arm(lane, context)
     }
 
-    /// What is said now is heard as new: over the room's link not before the past has come.
+    /// New messages may be sent: over the room's link only once it has caught up.
     private func isOpen(_ lane: SendLane) -> Bool { lane !== self.lane || catchUp.state == .live }
 
-    /// The backend takes what it is told.
+    /// The backend accepts messages.
     func maySend(_ lane: SendLane) -> Bool { lane.maySend(isOpen: isOpen(lane)) }
 
-    /// Who says something types no longer.
+    /// A message ends its author's typing.
     func stopTyping(_ origin: OutboxEntry.Origin, _ context: RoomsContext) {
         if let client = origin.client, locals[client]?.person == origin.person { stopTyping(client, context) }
     }
@@ -54,10 +54,10 @@ extension Room {
             isOpen: isOpen(lane), also: lane === self.lane ? nextPresenceGrant(context) : nil, context)
     }
 
-    /// The link is gone, and with it what was on its way.
+    /// The link is lost, with its in-flight messages.
     package func lost(_ lane: SendLane, _ context: RoomsContext) {
         tell(lane.linkLost(context), lane, context)
-        openActionsLinkLost(lane.id, context)
+        pendingActionsLinkLost(lane.id, context)
         arm(lane, context)
     }
 
@@ -68,14 +68,14 @@ extension Room {
         }
     }
 
-    /// The backend has it: now the others see it, and the author gets the echo.
+    /// The backend has a message: it is shown to the others and echoed to its author.
     func confirmed(
         _ entry: OutboxEntry, by proof: SendLane.ArrivalProof = .backend, upstreamID: ChatID?, at: ChatTimestamp?,
         _ lane: SendLane, _ context: RoomsContext
     ) {
         defer { arm(lane, context) }
-        // IRC said it once, so it is shown once: with the last piece, and not again after it was shown.
-        guard lane.keepArrival(entry, by: proof, context) else { return }
+        // IRC sent one message, so one is shown: with the last piece, and only once.
+        guard lane.persistArrival(entry, by: proof, context) else { return }
         if entry.isShown { return learnShown(entry, upstreamID, lane, context) }
         let origin = entry.origin
         let shownAt = lineTime(entry.message.at ?? at, context)
@@ -85,9 +85,9 @@ extension Room {
         let msgid = shownID(of: entry, upstreamID: isOurs ? nil : upstreamID, context)
         let isIDKnown = upstreamID != nil || traits.messageIDOrigin == .client
         if !isIDKnown {
-            lane.sent.append(SentMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
+            lane.sent.append(UnidentifiedMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
-        // Under the nick of now: nobody is called by the old one any more.
+        // Under the present nick; an old one may be free again.
         let person = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
         let source = person?.source ?? origin.source
         enter(
@@ -121,15 +121,15 @@ extension Room {
                 author: client, label: origin.label, twins: twins(of: client, origin, context), by: speaker))
     }
 
-    /// The process ends: what waits goes after the restart, and whoever said it hears that.
-    private func tellKept(_ context: RoomsContext) {
+    /// Notifies authors at shutdown that their messages remain queued for the restart.
+    private func notifyPersisted(_ context: RoomsContext) {
         var waiting: [ClientID: [OutboxEntry]] = [:]
         for entry in lanes.flatMap(\.outbox.entries)
         where entry.part.map({ $0.index == 0 }) ?? true {
             if let client = authorClient(entry.origin, context) { waiting[client, default: []].append(entry) }
         }
         for (client, all) in waiting.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            // What the disk has not taken is not accepted, but may still be.
+            // A message that is not persisted yet is not accepted, but may still be.
             let (entries, open) = (all.filter { !$0.isAccepting }, all.filter(\.isAccepting))
             for entry in open {
                 frontEnd.tell(
@@ -144,9 +144,9 @@ extension Room {
         }
     }
 
-    /// Nothing more can be delivered by this process: every author gets the text back, unless it is kept for the next.
+    /// Returns all undeliverable messages to their authors at shutdown, except persisted ones.
     package func failEverything(why: String, _ context: RoomsContext) {
-        if context.isDurable { return tellKept(context) }
+        if context.isDurable { return notifyPersisted(context) }
         for lane in lanes {
             tell(lane.giveUpAll(why: why, context), lane, context)
             arm(lane, context)
@@ -160,7 +160,7 @@ extension Room {
         }
     }
 
-    // MARK: - What only IRC users see
+    // MARK: - Shown on IRC only
 
     // MARK: - Typing
 }

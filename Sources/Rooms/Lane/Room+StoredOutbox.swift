@@ -5,12 +5,12 @@ import HTTPProtocol
 import Upstream
 import WireBytes
 
-// What an earlier process left to send, and what the store says of what this one took.
+// Restored messages, and results from the store.
 
 extension Room {
-    // MARK: - To the store
+    // MARK: - Persisting
 
-    /// Acceptances are decided, intentions are on disk.
+    /// Acceptances are decided, attempts are persisted.
     package func storeSettled(
         _ lane: SendLane, refused: Set<StoreTicket>, reason: String, _ context: RoomsContext
     ) {
@@ -19,7 +19,7 @@ extension Room {
         lane.awaitStore(context)
     }
 
-    /// An order found no room.
+    /// The store had no room for an order.
     package func storeOverflowed(_ lane: SendLane, _ ticket: StoreTicket, reason: String, _ context: RoomsContext) {
         tellNotTaken(lane.storeOverflowed(ticket, context), reason, context)
         arm(lane, context)
@@ -39,13 +39,13 @@ extension Room {
         }
     }
 
-    // MARK: - After a restart
+    // MARK: - Restoring
 
-    /// What was accepted and is not known to have arrived.
+    /// Restores accepted messages without a confirmation.
     func restoreOutbox(_ stored: StoredRoom, _ context: RoomsContext) {
         var left: [String: [StoredOutboxEntry]] = [:]
         for entry in stored.outbox.map(disowned) {
-            // What was said while this was being read is here already.
+            // A message accepted while this was being read is in the lane already.
             guard !lane.has(entry) else { continue }
             left[entry.link, default: []].append(entry)
             if settings.identity == .puppet { remember(author: entry.sender.id ?? entry.author) }
@@ -57,31 +57,31 @@ extension Room {
         arm(lane, context)
     }
 
-    /// A message that nobody is shown, because it was said before, may be one that an earlier process wrote, or this one
-    /// over a link before the last.
+    /// Reconciles the outbox with messages that are logged without being shown: an earlier process, or this one over an
+    /// earlier link, may have written them.
     func settleOutbox(with messages: some Sequence<ChatMessage>, _ context: RoomsContext) {
-        guard !lane.outbox.isEmpty || !lane.outbox.failures.isEmpty || own.hasResting || !ownRows.isEmpty
+        guard !lane.outbox.isEmpty || !lane.outbox.failures.isEmpty || own.hasResting || !relayedRows.isEmpty
         else {
             return
         }
         for message in messages.lazy.map(self.markedAsOurs) {
             guard let id = message.id else { continue }
             let isServerID = traits.messageIDOrigin == .server
-            guard !isServerID || !duplicates.contains(duplicateKey(id, message.sender.id)) else { continue }
-            if takeOwnRow(message, context) { continue }
+            guard !isServerID || !seenIDs.contains(duplicateKey(id, message.sender.id)) else { continue }
+            if takeRelayedRow(message, context) { continue }
             if let entry = takeConfirmed(message, isHistory: true) {
                 learnAccount(from: message, context)
-                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                _ = seenIDs.insert(duplicateKey(id, message.sender.id))
                 confirmed(entry, upstreamID: id, at: message.at, lane, context)
             } else if let entry = takeLate(message, id) {
-                _ = duplicates.insert(duplicateKey(id, message.sender.id))
+                _ = seenIDs.insert(duplicateKey(id, message.sender.id))
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, lane, context)
             }
         }
     }
 
-    /// The account had a link of its own, by an earlier configuration: what waits for it cannot go.
+    /// Fails the messages of an account whose own link is no longer configured.
     func giveUpResting(of account: String, _ context: RoomsContext) {
         guard let box = own.takeResting(of: account) else { return }
         lane.inherit(box, why: "your own login at \(settings.url.host) is not set up any more", context)

@@ -6,7 +6,7 @@ import Media
 import Upstream
 import WireBytes
 
-// What IRC users say, on its way up.
+// Submitting messages of IRC users.
 
 extension Room {
     func submit(_ submission: Submission, from client: ClientID, _ context: RoomsContext) -> RoomReply {
@@ -39,12 +39,12 @@ extension Room {
         return .done
     }
 
-    /// Shows to the IRC users of the room alone what the backend cannot carry.
+    /// Shows a message that the backend cannot carry to the room's IRC users only.
     ///
     /// - Parameters:
-    ///   - words: nil: only what the client gave for other clients.
-    ///   - isEvent: it has its place in the room's order.
-    func showLocally(
+    ///   - words: nil: only client-only tags.
+    ///   - isEvent: it has a place in the room's order.
+    package func showLocally(
         _ words: SpokenText?, isNotice: Bool = false, annotations: [StoredTag],
         from client: ClientID, isEvent: Bool = false, _ context: RoomsContext
     ) -> RoomReply {

@@ -6,11 +6,11 @@ import Media
 import Upstream
 import WireBytes
 
-// IRC users' typing, as the backend is told of it.
+// IRC users' typing, reported to the backend.
 
 extension Room {
-    /// The client says that its user types, or no longer.
-    func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
+    /// The client's typing notification.
+    package func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
         guard let member = locals[client] else { return }
         guard isTyping else { return stopTyping(client, context) }
         let now = context.now.monotonic
@@ -19,7 +19,7 @@ extension Room {
             return member.types(typing)
         }
         if let last = member.typingSentAt, now - last < OutgoingTyping.minInterval {
-            // Too soon after the last: said when the interval is over, if it still holds then.
+            // Too soon after the last: reported after the interval, if it still holds then.
             member.types(OutgoingTyping(refreshedAt: now))
             context.timers.set(.typingOut(client, id), at: last + OutgoingTyping.minInterval)
             return
@@ -32,7 +32,7 @@ extension Room {
     ) {
         var typing = typing
         if let told = accountTypingTold(within: typingRepeat, by: member, context) {
-            // The one account types already, for somebody else; this one joins in and goes on when that is due.
+            // The one account is typing for another user already; this one joins in and continues.
             typing.toldAt = told
         } else {
             guard sendTyping(.start, member, context) else { return stopTyping(client, context) }
@@ -48,7 +48,7 @@ extension Room {
         let now = context.now.monotonic
         guard now - typing.refreshedAt < OutgoingTyping.expiry else { return stopTyping(client, context) }
         if let told = typing.toldAt, now - told < typingRepeat {
-            // Woken for the end, which a refresh has put off since.
+            // The timer was set for the end, which a refresh has deferred since.
             return context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
         }
         sayTyping(typing, client, member, context)
@@ -58,7 +58,7 @@ extension Room {
         guard let member = locals[client], member.typing != nil else { return }
         member.stopsTyping()
         context.timers.cancel(.typingOut(client, id))
-        // One account for all, or one person at several clients: they type while any of them does.
+        // One account for all, or one person with several clients: typing while any of them is.
         let isOwn = ownLink(of: member, context) != nil
         let sharers =
             settings.identity == .single && !isOwn

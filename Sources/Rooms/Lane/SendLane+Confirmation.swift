@@ -4,10 +4,10 @@ import Dialects
 import Upstream
 import WireBytes
 
-// What became of messages that were written: the backend has them, refuses them or puts them off, or nobody knows.
+// The outcome of written messages: confirmed, refused, deferred or unknown.
 
 extension SendLane {
-    // MARK: - What the backend has
+    // MARK: - Confirmed by the backend
 
     final func confirm(id: ChatID, sender: ChatID? = nil) -> OutboxEntry? { outbox.confirm(id: id, sender: sender) }
     final func confirm(sender: ChatID?, text: String) -> OutboxEntry? { outbox.confirm(sender: sender, text: text) }
@@ -15,19 +15,19 @@ extension SendLane {
         outbox.confirm(senderName: senderName, text: text)
     }
 
-    /// One that was given up, and has arrived all the same.
+    /// Removes a failed message that has arrived all the same.
     final func takeLate(ref: ChatID) -> OutboxEntry? { outbox.takeLate(ref: ref) }
     final func takeLate(id: ChatID, sender: ChatID?) -> OutboxEntry? { outbox.takeLate(id: id, sender: sender) }
     final func takeLate(sender: ChatID?, text: String) -> OutboxEntry? { outbox.takeLate(sender: sender, text: text) }
 
-    /// One that a pong confirmed, and a history has. Nothing more is to be learned of it.
+    /// Removes a message that a pong confirmed and a history has. Nothing more is to be learned of it.
     final func takeDelivered(id: ChatID, _ context: RoomsContext) -> OutboxEntry? {
         guard let kept = outbox.takeDelivered(id: id) else { return nil }
         forget([kept], context)
         return kept
     }
 
-    /// The backend answered a message, in whatever way.
+    /// The backend answered a message, in any way.
     package final func answered(_ context: RoomsContext) {
         guard delivery.answered() else { return }
         context.note(
@@ -35,8 +35,9 @@ extension SendLane {
             ["room": link.settings.name])
     }
 
-    /// The message that came back, on a wire that tells us no ids.
-    final func takeSent(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) -> SentMessages.Entry? {
+    /// Removes the message that an echo matches, on a wire without ids for senders.
+    final func takeSent(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) -> UnidentifiedMessages.Entry?
+    {
         if isHistory { return sent.takeNewest(text: message.text) }
         guard let entry = sent.takeEchoed(text: message.text, now: context.now.monotonic) else { return nil }
         answered(context)
@@ -45,12 +46,12 @@ extension SendLane {
 
     // MARK: - Pongs
 
-    /// Asks whether what was written has been read, where nothing else confirms it.
+    /// Sends a ping behind written messages, where nothing else confirms them.
     final func probe(_ context: RoomsContext) {
         if delivery.acceptsPongs, outbox.hasInFlight { link.probeDelivery(context) }
     }
 
-    /// The backend's connection has read so many frames of this session.
+    /// The backend's connection has read this many frames of the session.
     package final func hasRead(frameCount: UInt64, _ context: RoomsContext) {
         if delivery.hasRead(frameCount: frameCount) {
             context.note(
@@ -60,49 +61,49 @@ extension SendLane {
         }
     }
 
-    /// The next message that this confirms; nil: it confirms no more.
+    /// The next message confirmed by that; nil: none is left.
     final func takeRead(upTo frameCount: UInt64) -> OutboxEntry? {
         delivery.acceptsPongs ? outbox.takeWritten(upTo: frameCount) : nil
     }
 
-    /// Messages went unanswered for long: the peer must show that it reads what we write. False: an answer was promised, so a
-    /// history is to tell.
+    /// Messages went unanswered for long: the peer must prove that it reads. False: an answer was promised, so a
+    /// history decides.
     package final func doubt(_ context: RoomsContext) -> Bool {
         delivery.missed(frameCount: link.frameCount)
-        // A peer that never answered a ping is only asked for any sign of life: this one it may not answer either.
-        let isDemand = link.hasAnsweredPing || delivery.confirmation != .none
-        link.checkLiveness(isDemand: isDemand, dialectContext, context)
-        // Also the protocol's own, whatever the wire has beside it: its answer is in order.
+        // A peer that never answered a ping only has to give any sign of life; it may not answer this one either.
+        let requiresAnswer = link.hasAnsweredPing || delivery.confirmation != .none
+        link.checkLiveness(requiresAnswer: requiresAnswer, dialectContext, context)
+        // The protocol's own ping is sent as well: its answer is in order.
         guard delivery.answers != .promised else { return false }
         link.probeDelivery(context)
         return true
     }
 
-    /// So many frames count as read: a peer that answers no pings has given another sign of life since messages went
-    /// unanswered. Nil: nothing was in doubt, or is still.
+    /// The frame count that another sign of life proves read, for a peer that answers no pings. Nil: nothing was in
+    /// doubt, or is still.
     final var readWithoutPong: UInt64? {
         guard let frameCount = delivery.doubtedAt, link.isUp, !link.hasAnsweredPing, link.pingSentAt == nil,
-            link.demand == nil
+            link.livenessProbe == nil
         else { return nil }
         return frameCount
     }
 
-    /// An answer is missing that a history may stand for.
+    /// Marks unanswered messages as doubtful; a history may resolve them.
     final func takeDoubtful(_ context: RoomsContext) -> Bool { outbox.takeDoubtful(now: context.now.monotonic) }
 
-    /// Messages went unanswered for long over a link that lives: a history may tell what became of them.
-    final func unsettleDoubtful(_ context: RoomsContext) -> Bool {
-        outbox.unsettleDoubtful(now: context.now.monotonic)
+    /// Unanswered messages over a live link become unknown, for a history to resolve.
+    final func markDoubtfulUnknown(_ context: RoomsContext) -> Bool {
+        outbox.markDoubtfulUnknown(now: context.now.monotonic)
     }
 
-    /// The backend complained of something, and a pong confirmed messages a moment ago: a history is to tell whether it has
-    /// them. They do not go again; the author of one that is missing hears that. False: there are none.
+    /// The backend complained shortly after a pong confirmed messages: a history decides. They are not sent again; the
+    /// author of a missing one is notified. False: there are none.
     final func suspectDelivered(_ complaint: String, _ context: RoomsContext) -> Bool {
         let now = context.now.monotonic
-        return outbox.suspectDelivered(since: now + (.zero - SentMessages.complaintWindow), now: now, complaint)
+        return outbox.suspectDelivered(since: now + (.zero - UnidentifiedMessages.complaintWindow), now: now, complaint)
     }
 
-    /// A history was asked for at `asked` and lacks these as far as it reaches. Returns what is given up for it.
+    /// A history requested at `asked` lacks these as far as it reaches. Returns messages given up for it.
     final func settleMissing(
         asked: MonotonicInstant, reaches: (OutboxEntry) -> Bool, _ context: RoomsContext
     ) -> [Failure] {
@@ -115,29 +116,30 @@ extension SendLane {
         return repeated + giveUp(given.filter { !$0.isRepeated }, context)
     }
 
-    // MARK: - What the backend refuses
+    // MARK: - Refused by the backend
 
-    /// It names what it refuses; nil: that is no message on its way.
+    /// A refusal with a reference; nil: no message on its way matches.
     final func refuse(_ ref: String, or bare: String) -> OutboxEntry? {
         outbox.refuse(id: ChatID(ref)) ?? outbox.refuse(id: ChatID(bare))
     }
 
-    /// It names nothing, and only one is in flight.
+    /// A refusal without a reference, with one message in flight.
     final func refuseOnly(_ context: RoomsContext) -> OutboxEntry? {
-        // Where everything is answered in order, an answer may take its time.
+        // Where all is answered in order, an answer may take its time.
         let isOrdered = traits.confirmation == .receipt && traits.messageIDOrigin == .server
         let now = context.now.monotonic
         return outbox.refuseOnly(
-            since: isOrdered ? MonotonicInstant(nanoseconds: .min) : now + (.zero - SentMessages.complaintWindow))
+            since: isOrdered
+                ? MonotonicInstant(nanoseconds: .min) : now + (.zero - UnidentifiedMessages.complaintWindow))
     }
 
-    /// Nothing goes for as long as the backend wants, and then what it did not take goes again.
+    /// Pauses sending as requested by the backend; deferred messages are sent again after that.
     ///
-    /// - Parameter refs: what it names; empty: nothing.
-    /// - Returns: whether a message is put off.
+    /// - Parameter refs: the references; empty: none.
+    /// - Returns: whether a message is deferred.
     final func putOff(_ refs: [String], wait: Int64?, _ context: RoomsContext) -> Bool {
         if let wait { sendBudget.hold(for: .milliseconds(max(wait, 0)), now: context.now.monotonic) }
-        keepWithdrawals(outbox.withdrawIntended(), context)
+        persistWithdrawals(outbox.withdrawRecording(), context)
         guard !refs.isEmpty else { return outbox.putOffUnnamed(mayRepeat: mayRepeatMessages) }
         return refs.contains { outbox.putOff(id: ChatID($0)) }
     }

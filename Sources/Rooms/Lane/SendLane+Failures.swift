@@ -3,12 +3,13 @@ import ChatModel
 import Upstream
 import WireBytes
 
-// Messages that were given up, until their authors know.
+// Failed messages, until their authors are notified.
 //
-// With a store an author is told for certain: the line, then a PING, and only when its PONG came the message counts as told.
-// Who is not here is told when they come, also by another process. Without a store it is told once, to whoever is here.
+// With a store a notification is acknowledged: the notice, then a PING, and its PONG marks the message as notified.
+// Absent authors are notified when they return, also by a later process. Without a store there is one notice, to the
+// author's present clients.
 
-/// What was told to whom, and not yet acknowledged.
+/// Notices sent and not acknowledged yet.
 final class FailureNotices {
     /// By client, the numbers of ``FailedMessages``.
     fileprivate var shown: [ClientID: Set<UInt64>] = [:]
@@ -19,7 +20,7 @@ final class FailureNotices {
         asked[client] = nil
     }
 
-    /// What the client was told it has not acknowledged.
+    /// Whether a notice to the client is unacknowledged.
     func isTelling(_ client: ClientID) -> Bool { shown[client] != nil || asked[client] != nil }
 
     fileprivate func isShown(_ number: UInt64, to client: ClientID) -> Bool {
@@ -28,12 +29,12 @@ final class FailureNotices {
 }
 
 extension SendLane {
-    /// A message that is given up, and of which its author is to hear.
+    /// A failed message whose author is to be notified.
     struct Failure {
         var entry: OutboxEntry
         /// As a clause.
         var why: String
-        /// Under which it is remembered until then; nil: nothing outlasts the process.
+        /// Its number in ``FailedMessages``; nil: not persisted.
         var number: UInt64?
     }
 
@@ -52,7 +53,7 @@ extension SendLane {
         return Failure(entry: entry, why: why, number: outbox.failures.newest)
     }
 
-    /// What grew too old.
+    /// Fails messages that exceeded their maximum age.
     final func giveUp(_ entries: [OutboxEntry], _ context: RoomsContext) -> [Failure] {
         Self.onceEach(entries).map { giveUp($0, why: Self.reasonOfExpiry($0), context) }
     }
@@ -62,7 +63,8 @@ extension SendLane {
         let why =
             switch entry.state {
             case .written, .doubtful: "the backend has not answered"
-            case .accepting, .queued, .intending, .unsettled: "the link was lost before the backend answered"
+            case .accepting, .queued, .recordingAttempt, .unknownAfterDisconnect:
+                "the link was lost before the backend answered"
             }
         return why + arrivalOpen
     }
@@ -80,9 +82,9 @@ extension SendLane {
         }
     }
 
-    // MARK: - Certainly told
+    // MARK: - Acknowledged notices
 
-    /// A client of the author was sent the line about it.
+    /// A client of the author was sent the notice.
     final func told(
         _ failure: Failure, to client: ClientID, by frontEnd: any RoomFrontEnd, _ context: RoomsContext
     ) {
@@ -91,12 +93,12 @@ extension SendLane {
         askWhetherTold(client, by: frontEnd, context)
     }
 
-    /// Asks a client whether it got the lines about failures, unless that question is open.
+    /// Asks a client to acknowledge the notices, unless a PING for that is in flight.
     private func askWhetherTold(_ client: ClientID, by frontEnd: any RoomFrontEnd, _ context: RoomsContext) {
         let notices = failureNotices
         guard notices.asked[client] == nil, let numbers = notices.shown.removeValue(forKey: client) else { return }
         notices.asked[client] = numbers
-        // Kept alive until then: what was told is told, though the link may be closed.
+        // Retained until then: the acknowledgement counts even if the link is closed.
         frontEnd.whenReceived(by: client) { [self] in
             guard notices.asked.removeValue(forKey: client) != nil else { return }
             markTold(numbers, context)
@@ -114,12 +116,12 @@ extension SendLane {
         forget(forgotten, context)
     }
 
-    // MARK: - Authors who come later
+    // MARK: - Absent authors
 
     final func hasUntold(of author: ChatID) -> Bool { outbox.failures.untold(of: author, after: 0) != nil }
 
-    /// The next failure after `number` of which the author's client is to hear; nil when there is none left, and then the
-    /// client is asked whether it got those before.
+    /// The next failure after `number` for the author's client; nil when there is none left: then the client is asked
+    /// to acknowledge the earlier ones.
     final func nextUntold(
         of author: ChatID, _ client: ClientID, after number: UInt64, by frontEnd: any RoomFrontEnd,
         _ context: RoomsContext

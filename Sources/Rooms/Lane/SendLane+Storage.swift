@@ -4,34 +4,34 @@ import Dialects
 import Upstream
 import WireBytes
 
-// Messages of IRC users that outlast the process: what the store is told of them, and what it gives back.
+// Persistence of IRC users' messages: write-ahead records, and their recovery.
 //
-// Where a process may end, and what the next one does with the message:
+// Recovery by the point at which a process ended:
 //
-// | the process ended                  | the wire's ids are ours   | the ids are the server's                            |
+// | the process ended                  | client-made ids           | server-made ids                                     |
 // |------------------------------------|---------------------------|-----------------------------------------------------|
-// | before the acceptance was on disk  | it was not accepted       | the same                                            |
-// | before it was written              | goes                      | goes                                                |
-// | intention on disk, not written     | (there are none)          | unsettled: history or echo tell, else the author is |
-// | written, not confirmed             | goes again, the same id   | told that nobody knows; the same                    |
+// | before the acceptance was on disk  | not accepted              | the same                                            |
+// | before it was written              | sent                      | sent                                                |
+// | attempt on disk, not written       | (no such records)         | unknown: resolved by history or echo, else its      |
+// | written, not confirmed             | sent again, the same id   | author is notified of that; the same                |
 // | confirmed by a pong alone          | a history is asked for it | the same                                            |
-// | confirmed, that not on disk        | goes again, the same id   | unsettled                                           |
+// | confirmed, that not on disk        | sent again, the same id   | unknown                                             |
 
 extension SendLane {
-    /// By what it is known that a message arrived.
+    /// The kind of proof that a message arrived.
     enum ArrivalProof {
-        /// The backend said so, or shows it.
+        /// The backend confirmed or showed it.
         case backend
-        /// Its connection has read it, as a pong says.
+        /// Its connection has read it, proved by a pong.
         case connection
     }
 
-    // MARK: - To the store
+    // MARK: - Persisting
 
-    /// It must be on disk that a message may be on the wire before it is.
-    final func keepsIntentions(_ context: RoomsContext) -> Bool { context.isDurable && !mayRepeatMessages }
+    /// Write-ahead: the attempt is persisted before the frame is written.
+    final func recordsAttempts(_ context: RoomsContext) -> Bool { context.isDurable && !mayRepeatMessages }
 
-    final func keepAcceptance(_ entry: OutboxEntry, _ context: RoomsContext) {
+    final func persistAcceptance(_ entry: OutboxEntry, _ context: RoomsContext) {
         guard let id = entry.message.id else { return }
         context.keep(.accept(stored(entry, id)), about: id)
         context.awaitStore(self.id)
@@ -48,14 +48,14 @@ extension SendLane {
             clientTags: entry.origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })
     }
 
-    /// It may be on the wire from now on.
-    final func keepIntention(_ entry: OutboxEntry, _ context: RoomsContext) {
+    /// Persists that it may be on the wire from now on.
+    final func recordAttempt(_ entry: OutboxEntry, _ context: RoomsContext) {
         keep(entry, entry.isShown ? .delivered : .written, context)
     }
 
-    /// It certainly never went on the wire.
-    final func keepWithdrawals(_ entries: [OutboxEntry], _ context: RoomsContext) {
-        // Other pieces of one message may be there.
+    /// Persists that it was certainly not written.
+    final func persistWithdrawals(_ entries: [OutboxEntry], _ context: RoomsContext) {
+        // Other pieces of the message may be.
         for entry in entries where entry.part == nil && !entry.isShown {
             guard let id = entry.storedID else { continue }
             context.keep(
@@ -63,9 +63,9 @@ extension SendLane {
         }
     }
 
-    /// The backend has it, or its connection has read it: then it is kept for the time in which a history may have to tell.
-    /// False while other pieces of the message are not confirmed.
-    final func keepArrival(_ entry: OutboxEntry, by proof: ArrivalProof, _ context: RoomsContext) -> Bool {
+    /// The backend has it, or its connection has read it: then it is retained while a history may be needed. False
+    /// while other pieces of the message are unconfirmed.
+    final func persistArrival(_ entry: OutboxEntry, by proof: ArrivalProof, _ context: RoomsContext) -> Bool {
         let hasPieces = outbox.hasPieces(of: entry)
         let isKept = proof == .connection && traits.history != .none
         if isKept {
@@ -78,7 +78,7 @@ extension SendLane {
         }
         guard let id = entry.storedID else { return !hasPieces }
         if hasPieces {
-            // All pieces are looked for where one of them is.
+            // With one piece, all pieces are looked for.
             if context.isDurable, !isKept { keep(entry, mayRepeatMessages ? .queued : .written, context) }
             return false
         }
@@ -91,7 +91,7 @@ extension SendLane {
         return true
     }
 
-    /// Nothing more is to be learned about messages that IRC has seen.
+    /// Removes resolved messages from the store.
     final func forget(_ entries: [OutboxEntry], _ context: RoomsContext) {
         for entry in entries {
             guard context.isDurable, let id = entry.storedID else { continue }
@@ -106,28 +106,29 @@ extension SendLane {
             .outboxState(id, state, confirmedPieces: outbox.arrivedPieces(of: entry), reason: nil), about: id)
     }
 
-    /// Acceptances are decided, intentions are on disk. Returns what was not taken.
+    /// Acceptances are decided, attempts are persisted. Returns refused messages.
     final func storeSettled(refused: Set<StoreTicket>, _ context: RoomsContext) -> [OutboxEntry] {
         outbox.settle(through: context.ledger.settled, refused: refused)
     }
 
-    /// An order found no room. Returns what was not taken.
+    /// The store had no room for an order. Returns refused messages.
     final func storeOverflowed(_ ticket: StoreTicket, _ context: RoomsContext) -> [OutboxEntry] {
         outbox.overflowed(ticket, now: context.now.monotonic)
     }
 
     final func awaitStore(_ context: RoomsContext) { if outbox.waitsForStore { context.awaitStore(id) } }
 
-    // MARK: - From the store
+    // MARK: - Restoring
 
-    /// Whether a message that an earlier process left is here already: it was said while that was being read.
+    /// Whether a restored message is in the lane already: it was accepted during the read.
     package final func has(_ left: StoredOutboxEntry) -> Bool {
         outbox.contains(id: left.id) || outbox.failures.contains(id: left.id)
     }
 
     package final func restore(_ left: [StoredOutboxEntry], _ now: Now) { outbox.restore(left, settings, now) }
 
-    /// Takes over what waited for a link that is not set up any more: its failures are told here, and nothing of it goes.
+    /// Takes over the outbox of a link that is no longer configured: its failures are reported here, and none of it is
+    /// sent.
     final func inherit(_ box: Outbox, why: String, _ context: RoomsContext) {
         var box = box
         outbox.inheritFailures(of: box)

@@ -5,42 +5,42 @@ import Digests
 import Upstream
 import WireBytes
 
-// One way up. A room has a lane over its own link, for everybody who has no other, and one over the link of each account that is
-// logged in as itself (`OwnLink`). What was said waits in its outbox, is written as fast as the backend wants it, and stays until
-// the backend has it: the states are at the head of Outbox.swift. The lane knows no people: what became of messages it gives to
-// its room, which shows it and has their authors hear of it.
+// One way to the backend. A room has a lane over its own link, for all users without another, and one over the link of
+// each account that is logged in as itself (`OwnLink`). Messages wait in its outbox, are written at the backend's rate,
+// and stay until they are confirmed: the states are at the head of Outbox.swift. The lane knows no people: it passes
+// the outcome of messages to its room, which shows it and notifies their authors.
 //
-// | file                   | what                                                                                              |
+// | file                   | contents                                                                                          |
 // |------------------------|---------------------------------------------------------------------------------------------------|
-// | SendLane               | what waits is written, in time or never                                                           |
-// | SendLane+Confirmation  | what the backend has, refuses or puts off, and how that is known                                  |
-// | SendLane+Storage       | what the disk has of it: acceptances, intentions, arrivals                                        |
-// | SendLane+Failures      | what was given up, until its author is told                                                       |
+// | SendLane               | writing queued messages, deadlines                                                                |
+// | SendLane+Confirmation  | confirmed, refused and deferred messages                                                          |
+// | SendLane+Storage       | persistence: acceptances, attempts, arrivals                                                      |
+// | SendLane+Failures      | failed messages, until their authors are notified                                                 |
 
-/// What people say over one link of a room, until the backend has it.
+/// The unconfirmed messages and the link of one way to the backend.
 package class SendLane {
-    /// The room's, or one of its own in the place of a room's, for everything that is addressed by rooms: timers, slots, actions.
+    /// The room's, or one of its own in place of a room's, for all that is addressed by rooms: timers, slots, actions.
     package final let id: RoomID
     package final let link: UpstreamSession
     /// The room's.
     package final let settings: RoomSettings
     package final let traits: DialectTraits
-    /// Whose login the link shows; empty: the room's.
+    /// The account whose login the link uses; empty: the room's.
     package final let account: String
-    /// As whom the link speaks, and what the backend said of the room.
+    /// The identity of the link, and the backend's properties of the room.
     package final private(set) var dialectContext: DialectContext
     final var outbox: Outbox
     final let failureNotices = FailureNotices()
     final var sendBudget: SendBudget
     final var delivery: DeliveryConfirmation
     final private var typingBudget = TokenBucket(rate: 10, burst: 20)
-    /// What the backend has under ids that nobody told us.
-    final let sent = SentMessages()
+    /// Delivered messages whose upstream ids are unknown.
+    final let sent = UnidentifiedMessages()
     final let reactions = OwnReactions()
     final private var pendingReceipts: [PendingReceipt] = []
-    /// Up to where the link's account has read.
+    /// The read position of the link's account.
     package final private(set) var readSequence = -1
-    /// A marker moved since the backend was last called to mark the room as read.
+    /// A marker moved since the last call to mark the room as read.
     final private var isMarkReadDue = false
 
     typealias PendingReceipt = (reader: ChatPerson, id: ChatID, state: ChatReceipt.State)
@@ -60,21 +60,21 @@ package class SendLane {
         self.link = link
     }
 
-    /// What goes over the link now is heard.
+    /// The backend accepts messages over the link now.
     var canSpeak: Bool { link.isUp }
 
-    /// As whom the backend sees it is known, or nothing depends on it.
+    /// The backend's identification of the link is known, or not needed.
     var isIdentified: Bool { true }
 
-    /// Who speaks in the frames of a message, as far as is known now.
+    /// The sender in the frames of a message, as far as is known now.
     func sender(of entry: OutboxEntry) -> ChatPerson { entry.message.sender }
 
-    /// Whether sending a message again cannot make a second one of it.
+    /// Whether retransmission is idempotent.
     final var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }
 
-    // MARK: - As whom it speaks
+    // MARK: - Identity
 
-    /// What comes from this person upstream is the lane's own. Returns whether that was news.
+    /// Registers another identity of the lane. Returns whether it is new.
     @discardableResult
     final func isAlso(_ id: ChatID) -> Bool { dialectContext.addSelf(id) }
 
@@ -84,39 +84,39 @@ package class SendLane {
 
     final func isNoLonger(_ person: ChatPerson) { dialectContext.removeSelf(person) }
 
-    /// The backend said how it calls the room.
+    /// Records the backend's own name of the room.
     package final func announced(_ ready: ChatReady) { dialectContext.announced(ready) }
 
     // MARK: - Writing
 
     package final var isFull: Bool { outbox.count >= settings.queueMaxMessages }
-    /// All that people said is written.
+    /// All messages are written.
     package final var isIdle: Bool { !outbox.hasQueued && pendingReceipts.isEmpty }
 
-    /// Takes what was said; it is written when it may.
+    /// Queues a message; it is written when allowed.
     final func submit(_ entry: OutboxEntry, _ context: RoomsContext) {
         var entry = entry
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)
-            keepAcceptance(entry, context)
+            persistAcceptance(entry, context)
         }
         outbox.append(entry)
     }
 
-    /// Writes what may be written.
+    /// Writes queued messages as far as allowed.
     ///
     /// - Parameters:
-    ///   - isOpen: what is said now is heard as new.
+    ///   - isOpen: new messages may be sent.
     ///   - willWrite: is called with each message before its frames.
-    /// - Returns: what no frame can carry.
+    /// - Returns: messages that no frame can carry.
     final func write(
         isOpen: Bool, _ context: RoomsContext, willWrite: (OutboxEntry) -> Void
     ) -> [Failure] {
         var failures: [Failure] = []
         let now = context.now.monotonic
-        let keepsIntentions = keepsIntentions(context)
-        if keepsIntentions { writeIntended(isOpen: isOpen, context) }
-        while maySend(isOpen: isOpen), !keepsIntentions || outbox.mayIntend(now), let entry = outbox.next,
+        let recordsAttempts = recordsAttempts(context)
+        if recordsAttempts { writeIntended(isOpen: isOpen, context) }
+        while maySend(isOpen: isOpen), !recordsAttempts || outbox.mayRecordAttempt(now), let entry = outbox.next,
             sendBudget.take(now: now)
         {
             willWrite(entry)
@@ -124,8 +124,8 @@ package class SendLane {
             message.sender = sender(of: entry)
             let encoded = settings.dialect.encode(.message(message), context: dialectContext)
             switch encoded {
-            case .frame(let frame) where keepsIntentions: intend(entry, [frame], context)
-            case .several(let frames) where keepsIntentions: intend(entry, frames, context)
+            case .frame(let frame) where recordsAttempts: intend(entry, [frame], context)
+            case .several(let frames) where recordsAttempts: intend(entry, frames, context)
             case .frame, .several:
                 guard link.send(encoded.frames ?? [], context) else { return failures }
                 outbox.markNextWritten(at: now, frameCount: link.frameCount)
@@ -150,21 +150,21 @@ package class SendLane {
         return failures
     }
 
-    /// The backend takes what it is told.
+    /// The backend accepts messages.
     final func maySend(isOpen: Bool) -> Bool { isOpen && canSpeak && !link.isRenewing }
 
-    /// The next entry is written when it is on disk that it may have been.
+    /// Write-ahead: the next entry is written once its attempt is persisted.
     private func intend(_ entry: OutboxEntry, _ frames: [EncodedFrame], _ context: RoomsContext) {
-        outbox.markNextIntending(context.ledger.next, frames)
-        keepIntention(entry, context)
+        outbox.markNextRecording(context.ledger.next, frames)
+        recordAttempt(entry, context)
         context.awaitStore(id)
     }
 
     private func writeIntended(isOpen: Bool, _ context: RoomsContext) {
-        while maySend(isOpen: isOpen), let entry = outbox.nextIntended(through: context.ledger.settled),
+        while maySend(isOpen: isOpen), let entry = outbox.nextRecorded(through: context.ledger.settled),
             link.send(entry.frames, context)
         {
-            outbox.markIntendedWritten(at: context.now.monotonic, frameCount: link.frameCount)
+            outbox.markRecordedWritten(at: context.now.monotonic, frameCount: link.frameCount)
         }
     }
 
@@ -177,7 +177,7 @@ package class SendLane {
         return link.send(frames, context)
     }
 
-    /// The same, of what a person does and is to be kept within what the backend wants. False: it is not wanted now.
+    /// The same for a user's action within the rate limit. False: the limit is reached.
     final func takeBudget(_ context: RoomsContext) -> Bool { sendBudget.take(now: context.now.monotonic) }
 
     package final func nextGrant(_ context: RoomsContext) -> MonotonicInstant {
@@ -186,13 +186,13 @@ package class SendLane {
 
     final func takeTypingBudget(_ context: RoomsContext) -> Bool { typingBudget.take(now: context.now.monotonic) }
 
-    // MARK: - In time
+    // MARK: - Timers
 
-    /// - Parameter grant: when something else wants to be written.
+    /// - Parameter grant: the time of another pending write.
     final func arm(isOpen: Bool, also grant: MonotonicInstant?, _ context: RoomsContext) {
         var due = [outbox.nextDeadline(maxAge: settings.queueMaxAge), grant].compactMap { $0 }.min()
         if maySend(isOpen: isOpen),
-            outbox.mayIntend(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty
+            outbox.mayRecordAttempt(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty
         {
             let grant = nextGrant(context)
             due = due.map { min($0, grant) } ?? grant
@@ -200,30 +200,30 @@ package class SendLane {
         if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
     }
 
-    /// What grew too old. Whether or not anything can be written now, the timer does not come due for the same reason again.
+    /// Fails expired messages. The timer never fires twice for the same reason, with or without a usable link.
     final func expire(_ context: RoomsContext) -> [Failure] {
         let now = context.now.monotonic
         let expired = giveUp(outbox.expire(maxAge: settings.queueMaxAge, now: now), context)
-        _ = outbox.mayIntend(now)
+        _ = outbox.mayRecordAttempt(now)
         forget(outbox.takeDelivered(due: now), context)
         return expired
     }
 
-    /// What has waited for long without a word about it.
+    /// Returns messages that have waited for long without a notice.
     final func takeWaiting(_ context: RoomsContext) -> [OutboxEntry] {
         outbox.takeWaitAnnouncements(now: context.now.monotonic)
     }
 
-    /// The link is gone, and with it what was on its way. Returns of what nothing tells whether it arrived, and nothing will.
+    /// The link is lost, with its in-flight messages. Returns unresolvable ones.
     final func linkLost(_ context: RoomsContext) -> [Failure] {
-        keepWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
+        persistWithdrawals(outbox.linkLost(mayRepeat: mayRepeatMessages, now: context.now.monotonic), context)
         delivery.linkLost()
         pendingReceipts = []
         guard traits.history == .none, delivery.confirmation == .none else { return [] }
-        return giveUp(outbox.giveUpUnsettled(), context)
+        return giveUp(outbox.giveUpUnknown(), context)
     }
 
-    /// Nothing more can be delivered by this process.
+    /// Fails everything at shutdown.
     final func giveUpAll(why: String, _ context: RoomsContext) -> [Failure] {
         pendingReceipts = []
         return Self.onceEach(outbox.takeAll()).map {
@@ -233,14 +233,14 @@ package class SendLane {
 
     // MARK: - Receipts
 
-    /// More than this waits only when the rate is far exceeded; the newest say most.
+    /// More than this waits only when the rate is far exceeded; the newest matter most.
     final func addReceipts(_ receipts: some Sequence<PendingReceipt>) {
         pendingReceipts += receipts
         let most = 4 * Room.maxReceiptsPerMarker
         if pendingReceipts.count > most { pendingReceipts.removeFirst(pendingReceipts.count - most) }
     }
 
-    /// Where a receipt means all before, another one of the same reader says nothing more.
+    /// Where receipts are cumulative, a newer one of the same reader replaces the older.
     final func setReceipt(_ reader: ChatPerson, upTo id: ChatID) {
         pendingReceipts.removeAll { $0.reader == reader }
         addReceipts([(reader, id, .read)])
@@ -248,10 +248,10 @@ package class SendLane {
 
     package final func read(upTo sequence: Int) { readSequence = max(readSequence, sequence) }
 
-    /// Calls that mark a room as read keep this distance: a reader who scrolls moves the marker with every line.
+    /// Interval between calls that mark a room as read: a reader who scrolls moves the marker with every line.
     static let markReadInterval: Duration = .seconds(2)
 
-    /// Has the backend called to mark the room as read, now or soon.
+    /// Calls the backend to mark the room as read, now or soon.
     final func callMarkRead(_ context: RoomsContext) {
         guard context.timers[.markRead(id)] == nil else { return isMarkReadDue = true }
         isMarkReadDue = false
@@ -261,17 +261,17 @@ package class SendLane {
 
     package final func markReadTimerFired(_ context: RoomsContext) { if isMarkReadDue { callMarkRead(context) } }
 
-    // MARK: - Longer than a frame
+    // MARK: - Splitting
 
-    /// Puts pieces in the place of an entry that is too long; false when it cannot be cut.
+    /// Replaces an entry that is too long by pieces; false when it cannot be split.
     private func splitNext(_ entry: OutboxEntry) -> Bool {
         guard entry.part == nil, let pieces = pieces(of: entry) else { return false }
         outbox.splitNext(pieces)
         return true
     }
 
-    /// The link is usable for the first time since the start: now it is known how long a frame can be, and pieces that went
-    /// up before are recognised.
+    /// The link is usable for the first time since the start: now the frame size is known, and pieces sent before are
+    /// recognised.
     final func cutRestored() {
         for entry in outbox.takeUncut() where entry.part == nil {
             guard let id = entry.message.id,
@@ -282,7 +282,7 @@ package class SendLane {
         }
     }
 
-    /// An entry in pieces, without those that have arrived; nil when it cannot be cut.
+    /// The unconfirmed pieces of an entry; nil when it cannot be split.
     private func pieces(of entry: OutboxEntry) -> [OutboxEntry]? {
         guard let messages = pieces(of: entry.message), messages.count > 1 else { return nil }
         let group = outbox.newGroup()
@@ -296,7 +296,7 @@ package class SendLane {
         }
     }
 
-    /// The id of a piece after the first: the same each time the message is cut.
+    /// The id of a piece after the first: deterministic for the message.
     private static func id(ofPiece index: Int, of whole: ChatID) -> ChatID {
         let namespace = UUIDText.parse(whole.rawValue) ?? Array(whole.rawValue.utf8)
         return ChatID(UUIDv5.make(namespace: namespace, name: "piece \(index)"))
@@ -309,7 +309,7 @@ package class SendLane {
             guard end < rest.text.endIndex else { return pieces + [rest] }
             var front = rest
             front.text = String(rest.text[..<end])
-            // The end of the piece stands for the line end or blank at which it was cut.
+            // The end of the piece stands for the line end or blank at which it was split.
             if front.text.utf8.count > 1, front.text.hasSuffix("\n") || front.text.hasSuffix(" ") {
                 front.text.unicodeScalars.removeLast()
             }
@@ -328,13 +328,13 @@ package class SendLane {
         return entries.filter { $0.part.map { seen.insert($0.group).inserted } ?? true }
     }
 
-    // MARK: - People
+    // MARK: - Account reset
 
-    /// Who was `author` is somebody else now. Returns whose failures nobody is to be told any more.
+    /// Reassigns the messages of `author`, a purged account. Returns failures whose notices are cancelled.
     final func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
         outbox.disown(author, as: nobody)
     }
 
-    /// What the client said is its own, and no longer everybody's of its old name.
+    /// The client's messages belong to its new name, and no longer to all of its old name.
     final func renameClient(_ client: ClientID, to name: String) { outbox.renameClient(client, to: name) }
 }

@@ -9,13 +9,13 @@ import WireBytes
 /// A PRIVMSG to the room, checked by the session.
 package struct Submission: Equatable {
     package var words: SpokenText
-    /// What the client gave with it for other clients.
+    /// Client-only tags for other clients.
     package var annotations: [StoredTag]
-    /// The msgid that it answers.
+    /// The msgid of the message that it answers.
     package var replyTo: String?
-    /// To be answered by the echo; nil when there is nothing to answer.
+    /// Label to be answered by the echo; nil when there is nothing to answer.
     package var label: String?
-    /// The network address of a guest; nil: known by more than that.
+    /// The network address of a guest; nil: identified otherwise.
     package var network: String?
 
     package init(

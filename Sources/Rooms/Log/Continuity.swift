@@ -3,37 +3,37 @@ import ChatModel
 import Upstream
 import WireBytes
 
-/// Until when a room's order is complete, and since when messages may be missing from it.
+/// The end of a room's complete order, and the beginning of a gap.
 package final class Continuity {
-    /// Up to when everything that the backend sent over this link has come, and was handled; nil: there was no link.
+    /// The time until which all that the backend sent over this link was received and handled; nil: there was no link.
     package private(set) var proof: LinkProof?
-    /// Messages since then may be missing; nil: none are.
+    /// The beginning of possibly missing messages; nil: none are.
     package private(set) var missingSince: Now?
-    /// They are missing because somebody entered then and there was no link; nil: for another reason.
+    /// The time of a JOIN without a link that opened the gap; nil: another reason.
     private(set) var awaitedSince: Now?
-    /// When the member who enters now asked to, after a wait.
+    /// The time of a delayed JOIN command that is being processed.
     private(set) var askedSince: Now?
-    /// When messages were shown again though something was missing in front of them.
+    /// The end of the gap: messages are shown again.
     private(set) var gapEnd: Now?
-    /// Since when the login on the socket has ended: the backend sends nothing meanwhile.
+    /// The time at which the login on the socket expired: the backend sends no events meanwhile.
     private var loginExpiredAt: Now?
-    /// The time that the newest line bears in front of the gap; nil: there is none, or no gap.
+    /// The time of the newest line in front of the gap; nil: there is none, or no gap.
     private(set) var lastBeforeGap: ChatTimestamp?
-    /// Until when the order is complete, as persisted last, and when that was.
+    /// The last persisted end of the complete order, and the time of that.
     private(set) var persistedUntil: ChatTimestamp?
     private(set) var persistedAt: MonotonicInstant?
 
-    /// Up to when everything said is known to have come over the link.
+    /// The time until which all messages have come over the link.
     func seenUntil(_ now: Now) -> Now { proof?.until ?? now }
 
     func linkProven(_ proof: LinkProof?) { self.proof = proof }
 
-    // MARK: - Something is missing
+    // MARK: - Gaps
 
     func missing(since: Now) { missingSince = since }
 
-    /// The link is gone, or is given up.
-    func lostSight() {
+    /// The link is lost, or is given up.
+    func invalidatePresence() {
         gapEnd = nil
         awaitedSince = nil
     }
@@ -50,7 +50,7 @@ package final class Continuity {
     /// Messages are shown again.
     func shownAgain(_ now: Now) { gapEnd = gapEnd ?? now }
 
-    /// The gap was filled, or the room was told of it.
+    /// The gap was filled, or was reported to the room.
     func settled() { missingSince = nil }
 
     func filled() {
@@ -58,7 +58,7 @@ package final class Continuity {
         gapEnd = nil
     }
 
-    // MARK: - Members who are here before the link is
+    // MARK: - Members before the link is up
 
     func awaits(since: Now) {
         if missingSince == nil, awaitedSince == nil { awaitedSince = since }
@@ -74,10 +74,10 @@ package final class Continuity {
 
     // MARK: - Persisted
 
-    /// Returns whether that is news to the store.
+    /// Returns whether the store needs the new value.
     func persists(until: ChatTimestamp, at now: MonotonicInstant) -> Bool {
         persistedAt = now
-        // Also one that is earlier: clocks are put back.
+        // Also an earlier one: clocks are set back.
         guard until != persistedUntil else { return false }
         persistedUntil = until
         return true

@@ -1,18 +1,18 @@
 import WireBytes
 
-/// When the IRC users of a room are asked next how far they came.
+/// The schedule of acknowledgement requests to the IRC users of a room, which move the delivery cursors.
 package final class CursorRound {
-    /// The first unacknowledged line waits so long for others, so that a conversation costs one PING and not one a line.
+    /// The wait of the first unacknowledged line for others, so that a conversation costs one PING and not one a line.
     package static let pause: Duration = .seconds(2)
-    /// More lines than this are not worth getting twice.
+    /// Lines after which a round starts early, so that no more are sent twice.
     package static let manyLines: Int64 = 200
 
-    /// Everybody was asked about everything up to here.
+    /// The end of the last round.
     private var askedUpTo: Int64 = -1
     private var isDue = false
     private var isUrgent = false
 
-    /// - Returns: the pause before the round, where that is new.
+    /// - Returns: the pause before the round, where a new one is due.
     func linesWritten(upTo newest: Int64) -> Duration? {
         guard newest > askedUpTo else { return nil }
         let wasDue = isDue

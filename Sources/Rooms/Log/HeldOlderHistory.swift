@@ -1,7 +1,7 @@
 import ChatModel
 import WireBytes
 
-/// The messages from before a room's beginning, while somebody reads them.
+/// The older history of a room, while it is in use.
 final class HeldOlderHistory {
     private(set) var current: OlderHistory?
 

@@ -1,29 +1,29 @@
 import ChatModel
 import WireBytes
 
-/// What a room's backend has from before the room's beginning here, as far as somebody asked for it of late.
+/// A cache of backend messages from before the room's beginning here, for history queries.
 ///
-/// The messages have places in front of all others, going down from the room's first one, and are in nobody's order but of
-/// those who ask for them: they are not shown to others, not kept, and forgotten when nobody has asked for a while.
+/// The messages have sequence numbers in front of all others, descending from the room's first one. They exist for the
+/// querying clients only: they are neither shown to others nor persisted, and expire when unused.
 ///
 /// | state  | meaning                                  | leaves by                                                    |
 /// |--------|------------------------------------------|--------------------------------------------------------------|
-/// | idle   | nothing is awaited                       | somebody wants more → due, or asked                           |
-/// | due    | more may be asked for in a moment, or    | timer → asked; the first history → idle, and all are told     |
-/// |        | when the room's first history is there   |                                                               |
-/// | asked  | the backend was asked                    | answer, refusal, time-out, lost link → idle, and all are told |
+/// | idle   | no request is pending                    | a query for older ones → due, or asked                        |
+/// | due    | waits for the pause between requests, or | timer → asked; the first history → idle, answering all        |
+/// |        | for the room's first history             |                                                               |
+/// | asked  | the request is in flight                 | answer, refusal, time-out, lost link → idle, answering all    |
 final class OlderHistory {
-    /// Messages held for one room: what one who scrolls back looks at in an hour.
+    /// Messages cached for one room: an hour of scrolling back.
     static let maxRows = 4000
-    /// Bytes of them, about.
+    /// Approximate bytes of them.
     static let maxBytes = 4 * 1024 * 1024
-    /// Messages asked for at a time, where the backend can be told how many.
+    /// Messages per request, where the backend accepts a limit.
     static let pageCount = 200
-    /// How long the backend has for an answer. As for the history after an outage.
+    /// Time-out of a request, as of a history after an outage.
     static let patience = CatchUp.patience
-    /// Between two questions about a room: whoever leafs through it costs the backend no more than a person who scrolls.
+    /// Pause between two requests for a room: bulk queries cost the backend no more than a user who scrolls.
     static let pause: Duration = .seconds(1)
-    /// Without a question for so long, everything is forgotten.
+    /// Without a query for this long, the cache expires.
     static let idleTime: Duration = .seconds(10 * 60)
 
     enum State: Equatable {
@@ -33,19 +33,19 @@ final class OlderHistory {
         case asked(ref: String?, until: MonotonicInstant)
     }
 
-    /// The place of the room's first message when this began; nil: it had none.
+    /// The sequence number of the room's first message at creation; nil: it had none.
     let border: Int64?
-    /// The room's first messages then.
+    /// The room's first messages at creation.
     let beginning: [StoredMessage]
     /// Oldest first.
     private(set) var rows: [StoredMessage] = []
     private var byteCount = 0
     private(set) var state = State.idle
-    /// The backend has nothing older, or nothing older is held.
+    /// The backend has nothing older, or the cache is full.
     private(set) var isComplete = false
     private var askedAt: MonotonicInstant?
     private var usedAt: MonotonicInstant
-    /// Who waits; called with whether something came.
+    /// Waiting queries; called with whether messages came.
     private var waiting: [(Bool) -> Void] = []
 
     init(border: Int64?, beginning: [StoredMessage], now: MonotonicInstant) {
@@ -54,9 +54,9 @@ final class OlderHistory {
         usedAt = now
     }
 
-    // MARK: - Asking
+    // MARK: - Requests
 
-    /// When something is to be done: it is forgotten, asked for, or no longer awaited.
+    /// The time of the next step: expiry, request or time-out.
     var nextStep: MonotonicInstant {
         switch state {
         case .idle: usedAt + Self.idleTime
@@ -67,10 +67,10 @@ final class OlderHistory {
 
     func use(at now: MonotonicInstant) { usedAt = now }
 
-    /// Somebody wants more and waits for it.
+    /// Adds a query that waits for older messages.
     func wait(_ then: @escaping (Bool) -> Void) { waiting.append(then) }
 
-    /// When it may be asked for, if not at once.
+    /// The end of the pause between requests, if in the future.
     func pauseEnd(now: MonotonicInstant) -> MonotonicInstant? {
         askedAt.map { $0 + Self.pause }.flatMap { $0 > now ? $0 : nil }
     }
@@ -83,35 +83,35 @@ final class OlderHistory {
         state = .asked(ref: ref, until: now + Self.patience)
     }
 
-    /// Nothing is awaited any more. Returns who waited.
+    /// Ends the request. Returns the waiting queries.
     func settle() -> [(Bool) -> Void] {
         state = .idle
         defer { waiting = [] }
         return waiting
     }
 
-    // MARK: - What is known
+    // MARK: - Contents
 
     /// The oldest known message that the backend knows too.
     var mark: StoredMessage? { rows.first ?? beginning.first { $0.kind == .message } }
 
-    /// As many of the oldest known ones as tell when the rest was said, whatever a few wrong clocks say.
+    /// As many of the oldest known ones as yield a time bound in spite of a few wrong clocks.
     private static let witnesses = 15
 
-    /// By when all that is wanted was said, by the backend's clock or those of senders; nil: nothing is known of the room.
+    /// An upper time bound of the messages to request, by the backend's clock or the senders'; nil: the room is empty.
     ///
-    /// - Parameter wall: our clock, where each sender has one of their own. Then the oldest known message may bear a time long
-    ///   before it came, and what is older a later one.
+    /// - Parameter wall: the local clock, where each sender has a clock. The oldest known message may then bear a time
+    ///   long before its arrival, and an older one a later time.
     func until(wall: ChatTimestamp?) -> ChatTimestamp? {
         guard let mark else { return nil }
         guard let wall else { return mark.backendAt ?? mark.at }
         let times = (rows.prefix(Self.witnesses) + beginning).lazy.filter { $0.kind == .message }
             .prefix(Self.witnesses).map { $0.backendAt ?? $0.at }.sorted()
-        // Of a few known ones all may come again.
+        // With few known messages, all may be repeated.
         return times.count < Self.witnesses ? max(wall, times.last ?? wall) : times[times.count / 2]
     }
 
-    /// What the store is asked for in the place of a reference: whatever stands here lies in front of all that it has.
+    /// The reference for the store: any entry here is older than all of its messages.
     func asked(_ reference: StoredReference) -> StoredReference {
         switch reference {
         case .beginning, .timeOrBeginning, .place: reference
@@ -126,12 +126,12 @@ final class OlderHistory {
         }
     }
 
-    /// Of an answer, what is older than everything known, oldest first.
+    /// The messages of an answer that are older than all known ones, oldest first.
     func news(in messages: [ChatMessage]) -> ArraySlice<ChatMessage> {
         guard let mark else { return messages[...] }
         let known = Set((rows + beginning).compactMap(\.upstreamID))
         let nameless = (rows + beginning).prefix(StoredPlaces.beginningCount).filter { $0.upstreamID == nil }
-        // What the backend puts behind a known message is known, or is none of ours to place.
+        // A message that the backend puts behind a known one is known, or cannot be placed.
         let isKnown = { (message: ChatMessage) -> Bool in
             message.id.map(known.contains) ?? false || nameless.contains { Self.isSame(message, $0) }
         }
@@ -140,12 +140,10 @@ final class OlderHistory {
         return messages[..<(messages.firstIndex { $0.at.map { $0 > markAt } ?? false } ?? messages.count)]
     }
 
-    /// By how much the time that we gave a message of ours may differ from the one that the backend gave it, in
-    /// milliseconds.
+    /// Largest difference between the relay's and the backend's time of a relayed message, in milliseconds.
     private static let ownTolerance: Int64 = 2 * 60 * 1000
 
-    /// Whether a message is one that is known without the backend's id: one of ours whose id nobody told us, or one of a wire
-    /// without ids.
+    /// Whether a message is known without the backend's id: an unidentified relayed one, or one of a wire without ids.
     private static func isSame(_ message: ChatMessage, _ row: StoredMessage) -> Bool {
         guard row.kind == .message, message.text == row.sentAs ?? row.text, let at = message.at else { return false }
         if row.author == nil { return message.sender == row.sender && at == row.backendAt }
@@ -153,14 +151,14 @@ final class OlderHistory {
         return !over && apart.magnitude <= ownTolerance.magnitude
     }
 
-    /// The place of the next older message.
+    /// The sequence number of the next older message.
     func nextPlace(below border: Int64) -> Int64 { (rows.first?.sequence ?? self.border ?? border) &- 1 }
 
-    /// More came, older than all there is.
+    /// Adds older messages in front.
     ///
     /// - Parameters:
     ///   - messages: oldest first.
-    ///   - isComplete: there is nothing older.
+    ///   - isComplete: the backend has nothing older.
     func prepend(_ messages: [StoredMessage], isComplete: Bool) {
         var fitting: [StoredMessage] = []
         for message in messages.reversed() {

@@ -2,27 +2,26 @@ import BridgeTypes
 import ChatModel
 import WireBytes
 
-/// Which private conversations there are, and whose nicks belong to which account.
+/// The index of private conversations, and the nicks of accounts.
 ///
-/// A conversation belongs to two accounts, whatever nicks they have, or to an account and whoever had a nick without having
-/// one: to all intents an account here, see ``visitor(_:)``. Its messages are in the store, or, where nothing outlasts the
-/// process, here. What is to be kept of changes is left in ``takeChanges()``.
+/// A conversation belongs to two accounts, under any nicks, or to an account and a nick without one: equivalent to an
+/// account here, see ``visitor(_:)``. Its messages are in the store or, without one, here. Changes to persist are
+/// collected in ``takeChanges()``.
 package struct PrivateConversations {
-    /// Of one account, those of the last years of somebody who talks to everybody. With one more, one is shown to the account
-    /// no longer: of those in which it says nothing the one that is quiet for longest, else of all, and visitors first. So
-    /// nobody can have somebody's conversations removed by talking to them under many names. The other still has it; it is
-    /// gone when no account is shown it any more.
+    /// Conversations of one account: years of a user that talks to everyone. One more hides another from the account:
+    /// of those in which it is silent the one quiet for longest, else of all, and visitors first; so a flood under many
+    /// names cannot remove a user's conversations. The partner still has it; it is removed once hidden from both.
     static let maxCountOfAccount = 200
-    /// All together, of each about 400 bytes of memory. With one more, one goes of who has most of them, if there is one that
-    /// nobody else is shown.
+    /// Conversations in total, at about 400 bytes of memory each. One more removes one of the account with the most,
+    /// preferably one that no other account is shown.
     package static let maxCount = 10_000
-    /// Nicks of one account that are remembered, the last ones.
+    /// Retained nicks of one account, the last ones.
     static let maxNicksOfAccount = 4
-    /// Bytes of all messages, about, where there is no store: as many as four rooms may have. Beyond it conversations go of the
-    /// account that has most of it, the quietest first.
+    /// Approximate bytes of all messages without a store: as many as four rooms may have. Beyond it conversations of
+    /// the account with the most are removed, the quietest first.
     static let maxMemoryBytes = 16 * 1024 * 1024
 
-    /// Who has a nick without having an account, whoever they are.
+    /// The pseudo-account of a nick without an account, for any of its users.
     ///
     /// - Parameter folded: the nick.
     package static func visitor(_ folded: String) -> String { "\(StoredConversation.visitorMark)\(folded)" }
@@ -32,7 +31,7 @@ package struct PrivateConversations {
         StoredConversation.isVisitor(account) ? String(account.dropFirst()) : nil
     }
 
-    /// The accounts of a conversation, by their folded names; twice the same for who talks to themselves.
+    /// The accounts of a conversation, by their folded names; twice the same for a monologue.
     package struct Pair: Hashable {
         package let one: String
         package let other: String
@@ -42,24 +41,24 @@ package struct PrivateConversations {
             (one, other) = a <= b ? (a, b) : (b, a)
         }
 
-        /// Composed: what Swift takes for one name is one key on disk too.
+        /// Composed: names that Swift considers equal are one key on disk too.
         fileprivate static func key(_ name: String) -> String { UnicodeForm.composed(AccountName.fold(name)) }
 
         package var storedKey: StoredRoomKey { .conversation(one, other) }
 
-        /// One, for who talks to themselves.
+        /// One, for a monologue.
         package var accounts: [String] { one == other ? [one] : [one, other] }
 
         package func partner(of account: String) -> String { account == one ? other : one }
     }
 
     private struct Conversation {
-        /// When something was said last; nil: nothing was said, only done.
+        /// The time of the last message; nil: none, only actions.
         var newestAt: ChatTimestamp?
         var nextSequence: Int64 = 0
         /// Nil: the store has the messages.
-        var archive: MemoryHistory?
-        /// Who said something, folded.
+        var archive: MemoryLog?
+        /// The folded names of accounts with messages in it.
         var speakers: Set<String> = []
     }
 
@@ -71,21 +70,21 @@ package struct PrivateConversations {
     private struct Account {
         /// As it is written.
         var name: String
-        /// The one that it had last comes last.
+        /// The most recent one comes last.
         var nicks: [Nick] = []
-        /// With whom it has the conversations that it is shown.
+        /// Partners of the conversations shown to it.
         var partners: Set<String> = []
-        /// With whom it has others, which only these are shown.
+        /// Partners of the conversations hidden from it.
         var hidden: Set<String> = []
     }
 
     private var conversations: [Pair: Conversation] = [:]
-    /// By the folded name; those that have conversations.
+    /// Accounts with conversations, by the folded name.
     private var accounts: [String: Account] = [:]
-    /// The account that has a folded nick, or had it last.
+    /// The account of a folded nick, present or most recent.
     private var holders: [String: String] = [:]
     private var memoryBytes = 0
-    /// Where new conversations begin: beyond all that is gone, since the store may not hear that something is gone.
+    /// Where new conversations begin: beyond all removed ones, since the store may not learn of a removal.
     private var firstSequence: Int64 = 0
     private var changes: [StoreOperation] = []
 
@@ -102,12 +101,12 @@ package struct PrivateConversations {
 
     package func contains(_ pair: Pair) -> Bool { conversations[pair] != nil }
 
-    /// Whether an account, folded, is shown a conversation of its own.
+    /// Whether a conversation is shown to one of its accounts, folded.
     package func isShown(_ pair: Pair, to account: String) -> Bool {
         accounts[account]?.partners.contains(pair.partner(of: account)) == true
     }
 
-    /// Makes room for a conversation if there is none yet, or if one of its people is not shown it any more.
+    /// Makes room for a conversation that is new, or hidden from one of its accounts.
     ///
     /// - Parameters:
     ///   - names: its accounts, as they are written.
@@ -115,7 +114,7 @@ package struct PrivateConversations {
     package mutating func open(_ pair: Pair, names: [String], inMemory: Bool) {
         let isNew = !contains(pair)
         for account in pair.accounts where !isShown(pair, to: account) {
-            // Nobody is shown a visitor's conversations.
+            // A visitor's conversations are shown to no one on that side.
             if Self.nick(ofVisitor: account) == nil, accounts[account]?.partners.count ?? 0 >= Self.maxCountOfAccount {
                 hide(1, from: account)
             }
@@ -128,30 +127,29 @@ package struct PrivateConversations {
             }
             if let most { forgetOne(of: most.key) }
         }
-        enter(pair, Conversation(nextSequence: firstSequence, archive: inMemory ? MemoryHistory() : nil), names: names)
+        enter(pair, Conversation(nextSequence: firstSequence, archive: inMemory ? MemoryLog() : nil), names: names)
     }
 
-    /// What a conversation is worth to one of its people: what they say something in, then what an account wrote them.
+    /// The value of a conversation to an account: highest with messages of its own, then with messages of an account.
     private func worth(_ pair: Pair, to account: String) -> Int {
         if conversations[pair]?.speakers.contains(account) == true { return 2 }
         return Self.nick(ofVisitor: pair.partner(of: account)) == nil ? 1 : 0
     }
 
-    /// Whether an account but this one is shown the conversation.
+    /// Whether the conversation is shown to an account other than this one.
     private func isShown(_ pair: Pair, besides account: String) -> Bool {
         let other = pair.partner(of: account)
         return other != account && Self.nick(ofVisitor: other) == nil && isShown(pair, to: other)
     }
 
-    /// The conversations that an account is shown, those first that are worth least to it; of those that are equally quiet
-    /// the same each time, whatever the order in which they are looked at.
+    /// The conversations shown to an account, the least valuable first; equally quiet ones in a stable order.
     private func leastFirst(of account: String) -> [Pair] {
         (accounts[account]?.partners ?? []).map { Pair(account, $0) }.sorted { a, b in
             (worth(a, to: account), newest(a), a.one, a.other) < (worth(b, to: account), newest(b), b.one, b.other)
         }
     }
 
-    /// So many conversations are shown to the account no longer.
+    /// Hides a number of conversations from the account.
     private mutating func hide(_ count: Int, from account: String) {
         for pair in leastFirst(of: account).prefix(max(count, 0)) {
             guard isShown(pair, besides: account) else {
@@ -168,9 +166,9 @@ package struct PrivateConversations {
         accounts[account]?.hidden.remove(pair.partner(of: account))
     }
 
-    /// One goes for everybody; nobody's whom another is shown too if there is another.
+    /// Removes one for both; preferably one not shown to another account.
     private mutating func forgetOne(of account: String) {
-        // What is whose matters to accounts alone: of a visitor's the one goes that its account cares for least.
+        // Value matters to accounts alone: of a visitor's, the one least valuable to its account is removed.
         let pairs = (accounts[account]?.partners ?? []).map { Pair(account, $0) }
         func rank(_ pair: Pair) -> (Int, Int, ChatTimestamp, String, String) {
             let judge = Self.nick(ofVisitor: account) == nil ? account : pair.partner(of: account)
@@ -193,11 +191,11 @@ package struct PrivateConversations {
         }
     }
 
-    /// The next place in a conversation.
+    /// Takes the next sequence number in a conversation.
     ///
     /// - Parameters:
-    ///   - author: the account of who speaks.
-    ///   - at: when something is said there; nil: it is done.
+    ///   - author: the sender's account.
+    ///   - at: the time of a message; nil: an action.
     package mutating func takePlace(in pair: Pair, by author: String, at: ChatTimestamp?) -> Int64 {
         guard var conversation = conversations[pair] else { return 0 }
         defer { conversations[pair] = conversation }
@@ -210,7 +208,7 @@ package struct PrivateConversations {
         return place
     }
 
-    /// Keeps a message here.
+    /// Adds a message to the memory log.
     package mutating func append(_ message: StoredMessage, to pair: Pair) {
         guard let before = conversations[pair]?.archive?.byteCount else { return }
         conversations[pair]?.archive?.append(message)
@@ -218,15 +216,15 @@ package struct PrivateConversations {
         if memoryBytes > Self.maxMemoryBytes { makeRoom(besides: pair) }
     }
 
-    /// The words of a message that is kept here go.
+    /// Removes the text of a message in the memory log.
     package mutating func takeBack(_ msgid: String, in pair: Pair) {
         guard let before = conversations[pair]?.archive?.byteCount else { return }
         conversations[pair]?.archive?.takeBack(msgid: msgid)
         memoryBytes += (conversations[pair]?.archive?.byteCount ?? before) - before
     }
 
-    /// A sixteenth at once, so that it need not be looked for them with each message: of whoever has most, until another has
-    /// more.
+    /// Frees a sixteenth at once, so that this is not needed for each message: of the account with the most, until
+    /// another has more.
     private mutating func makeRoom(besides pair: Pair) {
         var bytes: [String: Int] = [:]
         for (pair, conversation) in conversations {
@@ -254,7 +252,7 @@ package struct PrivateConversations {
                 if let others = bytes[partner] { bytes[partner] = others - size }
                 forget(quiet)
             }
-            // Whose conversations are all gone but this one has no more to give.
+            // An account whose other conversations are all gone has no more to free.
             if left < most.value { bytes[most.key] = left }
         }
     }
@@ -263,7 +261,7 @@ package struct PrivateConversations {
         guard let gone = conversations.removeValue(forKey: pair) else { return }
         memoryBytes -= gone.archive?.byteCount ?? 0
         firstSequence = max(firstSequence, gone.nextSequence)
-        changes.append(.forgetConversation(pair.storedKey))
+        changes.append(.removeConversation(pair.storedKey))
         for account in pair.accounts {
             accounts[account]?.partners.remove(pair.partner(of: account))
             accounts[account]?.hidden.remove(pair.partner(of: account))
@@ -273,14 +271,14 @@ package struct PrivateConversations {
         }
     }
 
-    /// All that an account said in private, and what was said to it.
+    /// Removes all private messages from and to an account.
     package mutating func forget(account name: String) {
         let account = AccountName.fold(name)
         let partners = (accounts[account]?.partners ?? []).union(accounts[account]?.hidden ?? [])
         for partner in partners.sorted() { forget(Pair(account, partner)) }
     }
 
-    /// The conversations of an account in which something was said: with whom, and when last. In no particular order.
+    /// The partners of an account's conversations with messages, and the time of the last. Unordered.
     package func newest(of name: String) -> [(partner: String, at: ChatTimestamp)] {
         let account = AccountName.fold(name)
         return (accounts[account]?.partners ?? []).compactMap { partner in
@@ -288,26 +286,26 @@ package struct PrivateConversations {
         }
     }
 
-    /// The messages of a conversation; nil: it is not here.
-    package func archive(_ pair: Pair) -> MemoryHistory? { conversations[pair]?.archive }
+    /// The memory log of a conversation; nil: there is none.
+    package func archive(_ pair: Pair) -> MemoryLog? { conversations[pair]?.archive }
 
     // MARK: - Nicks
 
     /// The name of an account that has conversations, as it is written.
     package func name(of account: String) -> String? { accounts[account]?.name }
 
-    /// The folded name of the account that has a nick, or had it last, as far as it has conversations.
+    /// The folded name of the account with a nick, present or most recent, if it has conversations.
     package func holder(of folded: String) -> String? { holders[folded] }
 
-    /// The nick that an account had last, as far as nobody else had it since.
+    /// The last nick of an account, unless another has used it since.
     package func lastNick(of account: String) -> String? { accounts[account]?.nicks.last?.nick }
 
-    /// An account has a nick.
+    /// Records the nick of an account.
     package mutating func note(_ nick: String, folded: String, of name: String) {
         let account = AccountName.fold(name)
-        guard let known = accounts[account] else { return forgetNick(folded) }
+        guard let known = accounts[account] else { return removeNick(folded) }
         if let last = known.nicks.last, last.folded == folded, last.nick == nick { return }
-        if holders[folded] != account { forgetNick(folded) }
+        if holders[folded] != account { removeNick(folded) }
         hold(Nick(folded: folded, nick: nick), account)
         changes.append(.nick(StoredNick(folded: folded, nick: nick, account: known.name)))
     }
@@ -321,7 +319,7 @@ package struct PrivateConversations {
         accounts[account]?.nicks = nicks
     }
 
-    private mutating func forgetNick(_ folded: String) {
+    private mutating func removeNick(_ folded: String) {
         guard let account = holders[folded] else { return }
         accounts[account]?.nicks.removeAll { $0.folded == folded }
         forgetHolder(of: folded)
@@ -329,30 +327,30 @@ package struct PrivateConversations {
 
     private mutating func forgetHolder(of folded: String) {
         guard holders.removeValue(forKey: folded) != nil else { return }
-        changes.append(.forgetNick(folded: folded))
+        changes.append(.removeNick(folded: folded))
     }
 
-    // MARK: - Kept
+    // MARK: - Persistence
 
-    /// What is to be kept of a nick now: whose it is, or that it is nobody's.
+    /// The record of a nick to persist: its account, or none.
     package func kept(folded: String) -> StoreOperation {
         guard let account = holders[folded].flatMap({ accounts[$0] }),
             let nick = account.nicks.first(where: { $0.folded == folded })
-        else { return .forgetNick(folded: folded) }
+        else { return .removeNick(folded: folded) }
         return .nick(StoredNick(folded: folded, nick: nick.nick, account: account.name))
     }
 
-    /// Takes up what an earlier process kept.
+    /// Restores the records of an earlier process.
     ///
-    /// - Parameter spell: how the name of an account is written today.
+    /// - Parameter spell: the present spelling of an account's name.
     package mutating func restore(_ kept: [StoredConversation], _ nicks: [StoredNick], spell: (String) -> String) {
         for known in kept {
             guard let parties = known.key.parties else { continue }
             let pair = Pair(parties.one, parties.other)
-            // In one that is empty nothing is left to be found; it begins anew when something is said.
+            // An empty one has no messages to find; it begins anew with the next message.
             guard known.newestAt != nil, conversations.count < Self.maxCount, pair.storedKey == known.key else {
                 firstSequence = max(firstSequence, known.nextSequence)
-                changes.append(.forgetConversation(known.key))
+                changes.append(.removeConversation(known.key))
                 continue
             }
             enter(
@@ -368,7 +366,7 @@ package struct PrivateConversations {
         for known in nicks {
             let account = AccountName.fold(known.account)
             guard accounts[account] != nil else {
-                changes.append(.forgetNick(folded: known.folded))
+                changes.append(.removeNick(folded: known.folded))
                 continue
             }
             accounts[account]?.name = spell(known.account)

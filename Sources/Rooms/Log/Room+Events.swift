@@ -2,15 +2,15 @@ import BridgeTypes
 import ChatModel
 import WireBytes
 
-// What is done in a room and not said, in the room's order: for those who ask for the past with all that belongs to it.
+// Events other than messages in the room's order, for history queries that include them.
 
 extension Room {
-    /// Enters something that was done, as everybody was shown it; nobody waits for it to be kept.
+    /// Logs an event as it was shown; persisted asynchronously.
     ///
     /// - Parameters:
-    ///   - words: what was done, and with what: the command by which IRC is told of it, and its parameters behind the channel.
-    ///   - sender: who upstream did it, and `author` the upstream id of the IRC user who did; neither where also those are
-    ///     shown it who do not want to hear them.
+    ///   - words: the IRC command of the event, and its parameters behind the channel.
+    ///   - sender: the upstream actor, with `author` the upstream id of an acting IRC user; neither where it is shown
+    ///     regardless of mutes.
     package func enterEvent(
         _ words: [String], msgid: String, by who: RoomSpeaker, _ annotations: [StoredTag] = [],
         sender: ChatPerson = ChatPerson(), author: ChatID? = nil, at: ChatTimestamp, _ context: RoomsContext
@@ -22,7 +22,7 @@ extension Room {
         keep(event, context)
     }
 
-    /// Keeps a line that is nobody's message, where what was said is kept.
+    /// Logs a line that is not a user's message, where messages are logged.
     package func keep(_ row: StoredMessage, _ context: RoomsContext) {
         if context.isDurable { context.keep(.message(storedKey, row)) } else { archive.append(row) }
     }
@@ -35,6 +35,6 @@ extension Room {
         context.timers.set(.cursors(id), at: context.now.monotonic + pause)
     }
 
-    /// Clients are asked now how far they came.
+    /// Requests acknowledgements from the clients now.
     package func beginCursorRound() { cursorRound.begin(upTo: Int64(recent.lastSequence)) }
 }

@@ -5,34 +5,34 @@ import Identities
 import Upstream
 import WireBytes
 
-// Asking the backend for what was said before the room's beginning here. The states are at the head of OlderHistory.swift.
+// Requesting messages from before the room's beginning here. The states are at the head of OlderHistory.swift.
 
 extension Room {
-    /// What the store is asked for `query`: what stands among what is held lies in front of all that it has.
+    /// The store's part of `query`: cached entries are older than all of its messages.
     package func asked(_ query: StoredPageQuery) -> StoredPageQuery {
         guard let older = older.current else { return query }
         return query.mapReferences(older.asked)
     }
 
-    /// What is held of before the room's beginning, whose first message has this place; nothing where it was held in front of
-    /// another beginning, since something between is gone.
+    /// Cached messages from before the room's beginning, whose first message has this sequence number; none where the
+    /// beginning has changed, since there is a gap between.
     package func olderRows(before border: Int64?) -> [StoredMessage] {
         guard let older = older.current, older.border == border else { return [] }
         return older.rows
     }
 
-    /// Something from before the room's beginning is held.
+    /// Messages from before the room's beginning are cached.
     package var holdsOlder: Bool { older.current?.rows.isEmpty == false }
 
-    /// The backend may have more than is held of before the room's beginning, whether or not it can be asked now.
+    /// The backend may have more than is cached, whether or not it can be asked now.
     package var mayHaveOlder: Bool { traits.older != .none && older.current?.isComplete != true }
 
-    /// Asks for more of what is older than everything known, for somebody who waits.
+    /// Requests older messages for a waiting query.
     ///
     /// - Parameters:
     ///   - beginning: the room's oldest messages.
     ///   - then: called later, once, with whether there may be more now.
-    /// - Returns: false when there is nothing more to be had, or no way to ask; then nothing is called.
+    /// - Returns: false when there are none, or no way to request them; then `then` is not called.
     package func fetchOlder(
         beginning: [StoredMessage], _ context: RoomsContext, then: @escaping (Bool) -> Void
     ) -> Bool {
@@ -52,7 +52,7 @@ extension Room {
             if let end = older.pauseEnd(now: now) {
                 older.postpone(to: end)
             } else if border == nil, awaitsFirstHistory {
-                // Its beginning, which is on its way, shows times and has places that what is asked for would not have.
+                // Its beginning, which is on its way, has times and sequence numbers that precede the request.
                 older.postpone(to: now + OlderHistory.patience / 2)
             } else if !askForOlder(older, context) {
                 setOlderTimer(context)
@@ -76,7 +76,7 @@ extension Room {
         for done in waiting { done(true) }
     }
 
-    /// No other question is on its way whose answer could be taken for this one's.
+    /// No other request is in flight with an answer that could be mistaken for this one's.
     private var mayAskForOlder: Bool {
         switch traits.older {
         case .none: false
@@ -89,13 +89,13 @@ extension Room {
         guard mayAskForOlder else { return false }
         let now = context.now.monotonic
         let mark = older.mark
-        // What was said in the same moment may be older.
+        // Messages of the same moment may be older.
         let wall = catchUp.sendersTellTime ? context.now.wall : nil
         let before = older.until(wall: wall).map { at -> ChatTimestamp in
             let (next, over) = at.milliseconds.addingReportingOverflow(1)
             return ChatTimestamp(milliseconds: over ? .max : next)
         }
-        // So much more than a page as is known and comes again.
+        // A page, plus the known messages that are repeated.
         let limit = OlderHistory.pageCount + StoredPlaces.beginningCount
         if traits.older == .socket {
             let ref = context.freshChatID().rawValue
@@ -116,8 +116,8 @@ extension Room {
         return true
     }
 
-    /// What is held is of no use any more.
-    package func forgetOlder(_ context: RoomsContext) {
+    /// Drops the cache.
+    package func dropOlder(_ context: RoomsContext) {
         let waiting = older.current?.settle() ?? []
         older.drop()
         setOlderTimer(context)
@@ -126,17 +126,17 @@ extension Room {
 
     // MARK: - Answers
 
-    /// Whether a history over the socket answers our question; takes it then.
+    /// Handles a history from the socket, if it answers this request.
     func takeOlder(_ history: ChatHistory, _ context: RoomsContext) -> Bool {
         guard case .asked(let ref?, _) = older.current?.state else { return false }
-        // Some servers repeat no reference. Then nothing else was asked.
+        // Some servers do not repeat the reference. Then there is no other request.
         guard history.ref == ref || history.ref == nil && mayAskForOlder else { return false }
-        // Of some messages nothing can be read: fewer than were asked for do not say that there are no more.
+        // Some messages are undecodable: fewer than requested do not prove the end.
         olderArrived(history.messages, isComplete: false, context)
         return true
     }
 
-    /// Whether a complaint of the backend is about our question.
+    /// Handles a complaint of the backend, if it concerns this request.
     func olderRefused(ref: String, or bare: String, _ context: RoomsContext) -> Bool {
         guard case .asked(let asked?, _) = older.current?.state, asked == ref || asked == bare else { return false }
         olderArrived(nil, isComplete: false, context)
@@ -147,9 +147,9 @@ extension Room {
         if case .asked(.some, _) = older.current?.state { olderArrived(nil, isComplete: false, context) }
     }
 
-    /// The answer to `RoomsContext.requestOlder`, or one over the socket.
+    /// Handles the answer to `RoomsContext.requestOlder`, or one over the socket.
     ///
-    /// - Parameter messages: as the backend tells them; nil: there is no answer.
+    /// - Parameter messages: in the backend's order; nil: there is no answer.
     package func olderArrived(_ messages: [ChatMessage]?, isComplete: Bool, _ context: RoomsContext) {
         guard let older = older.current, case .asked = older.state else { return }
         let waiting = older.settle()
@@ -165,7 +165,7 @@ extension Room {
         for done in waiting { done(messages != nil) }
     }
 
-    /// Messages as if they had been kept, in their places.
+    /// The messages in stored form, with their sequence numbers.
     private func placed(
         _ messages: ArraySlice<ChatMessage>, _ older: OlderHistory, _ context: RoomsContext
     ) -> [StoredMessage] {
@@ -180,7 +180,7 @@ extension Room {
                 backend: settings.backend, room: settings.upstreamRoom,
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
             if let id = message.id { msgids[id] = msgid }
-            let speaker = context.identities.prospect(
+            let speaker = context.identities.preview(
                 personBehind(remotes.named(message.sender)), backend: settings.backend,
                 authenticated: traits.authenticatesSenders)
             var row = stored(

@@ -5,42 +5,42 @@ import Identities
 import Upstream
 import WireBytes
 
-// The room's order, and what of it outlasts the process.
+// The room's order and its persistence.
 //
-// Every line that everybody in the room is shown as something said, or as something missing, has a place in the order.
-// What is kept of a room is handed over in the order in which it happened, so whatever is on disk is a beginning of what
-// happened: after a crash the end of it is missing, and is what the next history brings again, under the same ids.
+// Every line shown to all members as a message or a gap has a sequence number. Changes are persisted in order, so the
+// disk always has a prefix of the room: after a crash its end is missing, and the next history brings it again, under
+// the same ids.
 //
-// After a restart everything kept is seen once more, oldest first, as if it came now and without showing it: that gives
-// the ring of known ids, the newest mark and the horizon which the process before had. Then a gap is open after it.
+// After a restart all stored messages are replayed, oldest first, without being shown: that restores the ring of known
+// ids, the newest mark and the horizon. Then a gap is open after them.
 //
-// `.live` says until when nothing is missing. It moves on while the room listens and nothing is missing, and stands still
-// from the moment at which something may be; should messages be shown before the hole in front of them is filled, it goes
-// back to the mark of the hole, by the backend's clock, and so tells after a restart which messages came behind the hole.
+// `.live` is a watermark: the order is complete up to it. It advances while the link is live and without a gap, and
+// stops where a gap may begin; if messages are shown before the gap in front of them is filled, it returns to the mark
+// of the gap, by the backend's clock, and so separates after a restart the messages behind the gap.
 
 extension Room {
-    /// How often it is kept until when nothing is missing, while nothing is said.
+    /// Interval at which the watermark is persisted without messages.
     static let liveInterval: Duration = .seconds(10)
-    /// With messages it is kept no more often than this.
+    /// With messages it is persisted no more often than this.
     static let liveIntervalWithMessages: Duration = .seconds(1)
 
-    // MARK: - Entering
+    // MARK: - Logging
 
-    /// Enters a message into the room's order.
+    /// Logs a message in the room's order.
     ///
     /// - Parameters:
-    ///   - sender: as whom the backend names an author upstream.
+    ///   - sender: an upstream author on the backend.
     ///   - text: for quoting.
-    ///   - stored: what is kept of it, by its place in the order.
+    ///   - stored: its stored form, by its sequence number.
     package func enter(
         msgid: String, upstreamID: ChatID?, puppet: ChatID?, sender: ChatPerson = ChatPerson(), nick: String,
         text: String, at: ChatTimestamp, _ context: RoomsContext, stored: (_ sequence: Int64) -> StoredMessage
     ) {
-        // Nothing is in front of what comes first; kept before it, since of what lies behind that time nobody knows later.
+        // No gap precedes the first message; persisted before it, since that time is not known later.
         if context.isDurable, recent.newest == nil, historySource != .none, isLive, continuity.missingSince == nil,
             !isGapOpen
         {
-            keepLive(until: KeptMoment(at: at), context)
+            persistLive(until: StoredMoment(at: at), context)
         }
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: sender, nick: nick, text: text, at: at)
@@ -48,20 +48,20 @@ extension Room {
         guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
         let isDue = continuity.persistedAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
-        if isDue { keepLive(context) }
+        if isDue { persistLive(context) }
     }
 
-    /// What a line shows as its time, by when it was said; nil: nobody knows, and it is shown now. Behind a hole it is none that
-    /// is kept as the end of what is in front of it.
+    /// The time of a line for a message of this time; nil: unknown, and shown as now. Behind a gap it differs from the
+    /// persisted end in front of the gap.
     func lineTime(_ saidAt: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
         let isBehindHole = continuity.missingSince != nil || isGapOpen
         return recent.lineTime(
             saidAt ?? context.now.wall, now: context.now.wall, but: isBehindHole ? continuity.persistedUntil : nil)
     }
 
-    /// A message of somebody upstream, as it is kept.
+    /// A message of an upstream person in stored form.
     ///
-    /// - Parameter text: as it is shown, where that is not as the backend has it.
+    /// - Parameter text: the shown text, where it differs from the backend's.
     package func stored(
         _ message: ChatMessage, sequence: Int64, msgid: String, at: ChatTimestamp, nick: String, source: String,
         account: String?, text: String? = nil
@@ -74,78 +74,77 @@ extension Room {
             replyTo: message.replyTo.flatMap { recent.entry(upstreamID: $0)?.msgid })
     }
 
-    // MARK: - Until when nothing is missing
+    // MARK: - Watermark
 
-    /// Keeps until when nothing is missing, if that is later than what is kept. Not while messages have come that are not
-    /// shown yet, and so are not kept either.
-    func keepLive(_ context: RoomsContext) {
-        guard context.isDurable, isLive, continuity.missingSince == nil, !isGapOpen, undecided.isEmpty else { return }
-        keepLive(until: heard(until: continuity.seenUntil(context.now), context), context)
+    /// Persists the watermark, if it has advanced. Not while received messages are buffered, and so not persisted yet.
+    func persistLive(_ context: RoomsContext) {
+        guard context.isDurable, isLive, continuity.missingSince == nil, !isGapOpen, ambiguous.isEmpty else { return }
+        persistLive(until: heard(until: continuity.seenUntil(context.now), context), context)
     }
 
-    /// Where a history fills what is missing, what is before the newest line is not missing, also after clocks were put back.
-    /// The time of a line says that what came behind it may be missing, so it is none but the newest one's: a line from a
-    /// clock that was ahead bears the time at which it came.
-    private func heard(until seen: Now, _ context: RoomsContext) -> KeptMoment {
-        let counted = KeptMoment(seen, by: context.now)
+    /// The end of the order: where a history fills gaps, it includes the newest line, also after clocks were set back.
+    /// A line's time implies possible gaps behind it, so only the newest counts: a line from a clock that was ahead
+    /// bears the time of its arrival.
+    private func heard(until seen: Now, _ context: RoomsContext) -> StoredMoment {
+        let counted = StoredMoment(seen, by: context.now)
         guard historySource != .none, let newest = recent.newest?.at else { return counted }
-        guard newest < counted.at else { return KeptMoment(at: newest) }
+        guard newest < counted.at else { return StoredMoment(at: newest) }
         var until = counted.at
         while until.milliseconds < .max, recent.hasLine(at: until) { until.milliseconds += 1 }
-        return KeptMoment(at: until)
+        return StoredMoment(at: until)
     }
 
-    private func keepLive(until: KeptMoment, _ context: RoomsContext) {
+    private func persistLive(until: StoredMoment, _ context: RoomsContext) {
         guard continuity.persists(until: until.at, at: context.now.monotonic) else { return }
         context.keep(.live(storedKey, until: until.at, counted: until.counted?.nanoseconds))
     }
 
-    /// Somebody is here, and there is no link: a room of which nothing is kept begins with this.
-    func keepAwaited(since: Now, _ context: RoomsContext) {
+    /// Persists the beginning of a room without stored messages: a user is present, and there is no link.
+    func persistAwaited(since: Now, _ context: RoomsContext) {
         guard context.isDurable, continuity.persistedUntil == nil, recent.newest == nil else { return }
-        keepLive(until: KeptMoment(since, by: context.now), context)
+        persistLive(until: StoredMoment(since, by: context.now), context)
     }
 
     package func liveTimerFired(_ context: RoomsContext) {
         guard context.isDurable, isLive else { return }
-        keepLive(context)
-        context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
+        persistLive(context)
+        context.timers.set(.complete(id), at: context.now.monotonic + Self.liveInterval)
     }
 
-    /// A history is needed that did not come yet.
+    /// A history is needed that has not come yet.
     private var isGapOpen: Bool { historySource != .none && catchUp.gap != nil }
 
-    /// Messages are shown from here on, whether or not something is missing in front of them.
+    /// Messages are shown from here on, with or without a gap in front of them.
     func becameLive(_ context: RoomsContext) {
         guard context.isDurable else { return }
-        context.timers.set(.live(id), at: context.now.monotonic + Self.liveInterval)
-        guard isGapOpen, case .after(let mark) = catchUp.gap else { return keepLive(context) }
-        // The very time of the line in front of the hole: clocks may have been set since.
+        context.timers.set(.complete(id), at: context.now.monotonic + Self.liveInterval)
+        guard isGapOpen, case .after(let mark) = catchUp.gap else { return persistLive(context) }
+        // The exact time of the line in front of the gap: clocks may have been set since.
         if let lastBeforeGap = continuity.lastBeforeGap {
-            return keepLive(until: KeptMoment(at: lastBeforeGap), context)
+            return persistLive(until: StoredMoment(at: lastBeforeGap), context)
         }
-        let since = KeptMoment(continuity.missingSince ?? context.now, by: context.now)
-        if let at = mark.at, at < since.at { return keepLive(until: KeptMoment(at: at), context) }
-        keepLive(until: since, context)
+        let since = StoredMoment(continuity.missingSince ?? context.now, by: context.now)
+        if let at = mark.at, at < since.at { return persistLive(until: StoredMoment(at: at), context) }
+        persistLive(until: since, context)
     }
 
-    /// The link is gone, or is given up: what is said from now on is not heard.
+    /// The link is lost, or is given up: a gap begins.
     func loseSight(_ context: RoomsContext) {
-        context.timers.cancel(.live(id))
-        context.identities.lostSight(of: settings.backend, now: context.now.monotonic)
-        continuity.lostSight()
+        context.timers.cancel(.complete(id))
+        context.identities.invalidatePresence(on: settings.backend, now: context.now.monotonic)
+        continuity.invalidatePresence()
         guard continuity.missingSince == nil else { return }
         let until = continuity.seenUntil(context.now)
         if !isGapOpen { continuity.gapOpened(behind: historySource == .none ? nil : recent.newest?.at) }
-        if context.isDurable, !isGapOpen { keepLive(until: heard(until: until, context), context) }
+        if context.isDurable, !isGapOpen { persistLive(until: heard(until: until, context), context) }
         continuity.missing(since: until)
     }
 
     // MARK: - After a restart
 
-    /// Messages, their order, what is recognised again, and since when something may be missing.
+    /// Restores messages, their order, deduplication, and a possible gap.
     func restoreOrder(_ stored: StoredRoom, _ context: RoomsContext) {
-        // The oldest ones bear places of their own.
+        // The oldest ones have sequence numbers of their own.
         defer { recent.goOn(from: Int(clamping: stored.nextSequence)) }
         let now = context.now.wall
         let messages = stored.messages.sorted { $0.sequence < $1.sequence }
@@ -156,15 +155,15 @@ extension Room {
         func moment(_ at: ChatTimestamp) -> Now {
             counted.map { Now(monotonic: $0, wall: min(at, now)) } ?? Now(wall: at, by: context.now)
         }
-        // Not counted, a clock that was set back since says nothing of when that was, but what was shown by now came before it.
+        // Uncapped, a clock that was set back since gives no time, but messages shown by now came before it.
         continuity.missing(
             since: moment(until <= now || counted != nil ? until : messages.last { $0.at <= now }?.at ?? now))
         continuity.restored(until: stored.liveUntil)
-        // What ends in front of a hole ends with the very line whose time is kept.
+        // A stretch in front of a gap ends with the line whose time is stored.
         let last = messages.lastIndex { $0.kind == .message && $0.at == until }
         var mark: CatchUp.Mark?
         var idsAtMark = 0
-        // Times of what came before the mark, and of what came after it so far.
+        // Times of messages before the mark, and after it so far.
         var (stretch, unmarked): ([ChatTimestamp], [ChatTimestamp]) = ([], [])
         for (index, message) in messages.enumerated() {
             restore(message, context)
@@ -173,32 +172,32 @@ extension Room {
             {
                 unmarked.append(ChatTimestamp(milliseconds: at.milliseconds - 1))
             }
-            // By the time that was shown: it was never later than our clock, by which `until` was noted too.
+            // By the shown time: it was never later than the local clock, which also set `until`.
             if message.kind == .message, last.map({ index <= $0 }) ?? (message.at <= until) {
                 continuity.gapOpened(behind: message.at)
-                // It may be shown later than it was said, and others may have spoken in between.
+                // It may be shown later than its time, and others may have come in between.
                 if message.at == until, let said = message.backendAt {
                     continuity.missing(since: moment(min(until, said)))
                 }
                 mark = catchUp.newest
-                idsAtMark = duplicates.total
+                idsAtMark = seenIDs.total
                 stretch += unmarked
                 unmarked = []
             }
         }
-        // What the first history began with, or the store forgot what was before it. Just before it: in the same moment more
-        // may have been said, and of what was shown all is known.
+        // The first history began here, or the store expired earlier messages. Just before it: the same moment may have
+        // had further messages, and of the shown ones all are known.
         catchUp.remembered(before: stretch, wall: now)
         if catchUp.newest == nil {
-            // Nothing was ever said, or nothing that can be found again in a history.
+            // There was no message, or none that can be found again in a history.
             let (early, over) = until.milliseconds.subtractingReportingOverflow(clockTolerance)
             let begin = ChatTimestamp(milliseconds: over ? .min : early)
             mark = CatchUp.Mark(id: nil, at: begin)
             catchUp.remembered(oldest: [begin], wall: now)
         }
         catchUp.resume(
-            after: mark ?? CatchUp.Mark(id: nil, at: min(until, now)), later: duplicates.total - idsAtMark,
-            total: duplicates.total, isEmpty: catchUp.newest == nil)
+            after: mark ?? CatchUp.Mark(id: nil, at: min(until, now)), later: seenIDs.total - idsAtMark,
+            total: seenIDs.total, isEmpty: catchUp.newest == nil)
     }
 
     private func restore(_ message: StoredMessage, _ context: RoomsContext) {
@@ -230,18 +229,18 @@ extension Room {
                 id: message.upstreamID, at: isOurTime ? nil : heardTime(of: message), wall: context.now.wall)
         }
         if let id = message.upstreamID {
-            catchUp.ringTurned(to: duplicates.total)
-            _ = duplicates.insert(duplicateKey(id, message.sender.id))
-            // Some backends put an id of their own in the place of the one that we gave.
-            if let author = message.author { _ = duplicates.insert(duplicateKey(id, author)) }
+            catchUp.ringTurned(to: seenIDs.total)
+            _ = seenIDs.insert(duplicateKey(id, message.sender.id))
+            // Some backends replace the given id by their own.
+            if let author = message.author { _ = seenIDs.insert(duplicateKey(id, author)) }
         } else if message.author == nil {
-            textDuplicates.restore(asFromWire(message, text: wireText))
+            seenTexts.restore(asFromWire(message, text: wireText))
         } else if traits.messageIDOrigin == .server {
             restoreSent(message, text: wireText, context)
         }
     }
 
-    /// By the backend's clock; by that of a sender, but not later than was believed when it came.
+    /// The time by the backend's clock; by a sender's, capped at the credible lead.
     private func heardTime(of message: StoredMessage) -> ChatTimestamp? {
         catchUp.sendersTellTime ? message.backendAt.map { min($0, message.at) } : message.backendAt
     }
@@ -252,7 +251,7 @@ extension Room {
             attachments: message.attachments, isSelf: lane.dialectContext.isSelf(message.sender))
     }
 
-    /// A message of ours whose id upstream nobody has told.
+    /// A relayed message with an unknown upstream id.
     private func restoreSent(_ message: StoredMessage, text: String, _ context: RoomsContext) {
         if let account = message.account, context.ownLogin(of: account, in: settings.name) != nil {
             return own.sentBefore(OwnLinks.SentBefore(msgid: message.msgid, sender: message.sender, text: text))
@@ -260,7 +259,7 @@ extension Room {
         let (passed, over) = context.now.wall.milliseconds.subtractingReportingOverflow(message.at.milliseconds)
         let age = Duration.milliseconds(over ? 0 : max(passed, 0))
         lane.sent.append(
-            SentMessages.Entry(
+            UnidentifiedMessages.Entry(
                 msgid: message.msgid, text: text,
                 writtenAt: context.now.monotonic + (.zero - min(age, .seconds(24 * 60 * 60)))))
     }
@@ -269,22 +268,22 @@ extension Room {
     func restoreReading(_ stored: StoredRoom, _ context: RoomsContext) {
         markers.restore(stored.markers.filter { life.replacement(of: $0.reader) == nil })
         for receipt in stored.receipts where life.replacement(of: receipt.author) == nil {
-            toldReceipts.enter(
+            reportedReceipts.enter(
                 author: receipt.author, reader: IdentityMap.remoteKey(receipt.reader, backend: settings.backend),
-                ToldReceipts.Told(
+                ReportedReceipts.Told(
                     delivered: Int(clamping: receipt.deliveredSequence), read: Int(clamping: receipt.readSequence)))
         }
     }
 
-    /// What was kept of the room cannot be read: it goes on behind all places that were ever given, since no room ever had
-    /// as many messages as there were milliseconds.
-    package func goOnWithoutThePast(_ context: RoomsContext) {
+    /// Continues without the stored room, which cannot be read: behind all sequence numbers ever used, since no room
+    /// ever had as many messages as there were milliseconds.
+    package func continueWithoutStoredRoom(_ context: RoomsContext) {
         recent.goOn(from: Int(clamping: context.now.wall.milliseconds))
     }
 
-    /// A message of the store is of somebody whose name another has now.
+    /// Whether a stored message is of an earlier owner of its author's name.
     func isOfEarlier(_ message: StoredMessage, _ context: RoomsContext) -> Bool {
         guard message.author != nil, let account = message.account else { return false }
-        return context.identities.whenMade(account: account).map { message.at < $0 } ?? false
+        return context.identities.creationTime(ofAccount: account).map { message.at < $0 } ?? false
     }
 }

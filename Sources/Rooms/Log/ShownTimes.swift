@@ -1,9 +1,9 @@
 import ChatModel
 
-/// The times that the remembered lines of a room show, ascending; as often as lines show them.
+/// The times shown by the retained lines of a room, ascending, with repetitions.
 ///
-/// Lines come and go mostly in the order of their times, so one is added at the end and dropped at the front at no cost; one
-/// that stands elsewhere moves the others, which are few.
+/// Lines come and go mostly in the order of their times, so adding at the end and dropping at the front is cheap;
+/// elsewhere the others are moved, which are few.
 struct ShownTimes {
     private var times: [ChatTimestamp] = []
     /// Those before it are dropped, and are removed all at once.
@@ -13,7 +13,7 @@ struct ShownTimes {
         times.insert(time, at: index(of: time))
     }
 
-    /// Takes away one line's time, if any line shows it.
+    /// Removes one line's time, if any line shows it.
     mutating func remove(_ time: ChatTimestamp) {
         let index = index(of: time)
         guard index < times.count, times[index] == time else { return }
@@ -62,7 +62,7 @@ struct ShownTimes {
 }
 
 extension ChatTimestamp {
-    /// So many milliseconds later, as far as there are any.
+    /// Later by so many milliseconds, saturating.
     package func after(_ pause: Int64) -> ChatTimestamp {
         let (sum, over) = milliseconds.addingReportingOverflow(pause)
         return ChatTimestamp(milliseconds: over ? .max : sum)

@@ -6,13 +6,13 @@ import WireBytes
 /// An IRC user in a room, by one of their clients. An object, so that the table of members stays small while it grows.
 package final class LocalMember: MemberSlot {
     package let person: PersonID
-    /// What the account calls the client; nil: it has no account.
+    /// The name of the client within its account; nil: it has no account.
     package fileprivate(set) var clientName: String?
     package fileprivate(set) var puppet: ChatID
     private(set) var hasReadMarker: Bool
-    /// Which of their reading the backend is told.
+    /// The read receipts that the backend gets.
     package private(set) var receipts: ReceiptPolicy
-    /// The place of the newest message before the client entered; -1: none.
+    /// The sequence number of the newest message before the client entered; -1: none.
     private(set) var joinedAfter: Int
     private var knowsReactionsStay = false
     // Most members have not typed anything yet.
@@ -36,7 +36,7 @@ package final class LocalMember: MemberSlot {
         super.init(client: client)
     }
 
-    /// The client has read markers, or no longer.
+    /// The client has read markers, or has them no longer.
     package func showsReadMarkers(_ shows: Bool) { hasReadMarker = shows }
 
     func chose(_ policy: ReceiptPolicy) { receipts = policy }
@@ -44,7 +44,7 @@ package final class LocalMember: MemberSlot {
     /// The order of the room was restored after the client had entered.
     func joined(after place: Int) { joinedAfter = place }
 
-    /// Whether the client is to hear that the backend does not get its reactions; not a second time.
+    /// Returns whether to notify the client that its reactions stay on IRC; once.
     func learnsThatReactionsStay() -> Bool {
         defer { knowsReactionsStay = true }
         return !knowsReactionsStay
@@ -54,10 +54,10 @@ package final class LocalMember: MemberSlot {
 
     var typing: OutgoingTyping? { typist?.typing }
 
-    /// When the backend was last told that they type.
+    /// The time of the last typing notification to the backend.
     var typingSentAt: MonotonicInstant? { typist?.sentAt }
 
-    /// - Parameter sentAt: when the backend was told; nil: it was not.
+    /// - Parameter sentAt: time of the notification to the backend; nil: none.
     func types(_ typing: OutgoingTyping, sentAt: MonotonicInstant? = nil) {
         typist = Typist(typing: typing, sentAt: sentAt ?? typist?.sentAt)
     }
@@ -81,10 +81,10 @@ package final class LocalMembers {
     }
 
     private var byClient = KeyedObjects<ByClient>()
-    /// Of a person with several clients, one.
+    /// One client for each person with several.
     private var byPuppet = KeyedObjects<ByPuppet>()
-    /// Ids of members who left or changed their nick, oldest first. Their last messages may still come back from the backend,
-    /// and must not look like a stranger's.
+    /// Ids of members that left or changed their nick, oldest first. Their last messages may still be echoed, and must
+    /// not be taken for a stranger's.
     private var retired: [ChatID] = []
 
     package var count: Int { byClient.count }
@@ -113,7 +113,7 @@ package final class LocalMembers {
         retired.removeAll { $0 == member.puppet }
     }
 
-    /// One client of a person is gone, and another one speaks for them now.
+    /// Another client of a person speaks for them after this one's end.
     func handOver(from member: LocalMember, to other: LocalMember) {
         if byPuppet[member.puppet] === member { byPuppet.insert(other) }
     }
@@ -128,7 +128,7 @@ package final class LocalMembers {
         return expired
     }
 
-    /// Nobody speaks under the member's id any more.
+    /// The member's id is no longer in use.
     ///
     /// - Returns: an id that is no longer recognised.
     func abandon(_ member: LocalMember) -> ChatID? {

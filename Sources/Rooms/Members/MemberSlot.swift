@@ -1,13 +1,13 @@
 import BridgeTypes
 
-/// The place that a front end gives to a client of a room, among those that are shown the same. It stands in the member itself, so
-/// that the front end needs no table of its own.
+/// The place that a front end gives to a client among those with identical output. Stored in the member itself, so that
+/// the front end needs no table.
 package class MemberSlot {
     package final let client: ClientID
-    // In half words: there are fewer clients than these count.
+    // 32 bits: there are fewer clients than that.
     package final private(set) var group: Int32 = -1
     package final private(set) var position: Int32 = -1
-    /// What happens now waits for what the client is still given of the past.
+    /// Live events wait for the backlog that the client is being sent.
     package final private(set) var isHeld = false
 
     package init(client: ClientID) { self.client = client }
@@ -20,7 +20,7 @@ package class MemberSlot {
         self.isHeld = isHeld
     }
 
-    /// The last one of the group takes the place of one that went.
+    /// The last one of the group fills a vacated place.
     package final func move(to position: Int32) { self.position = position }
 
     package final func vacate() {

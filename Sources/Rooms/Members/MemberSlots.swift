@@ -1,7 +1,7 @@
 import BridgeTypes
 
-/// The people of a room in an order that a long answer can walk while people come and go: a place once given stays, so
-/// whoever is there from beginning to end is listed exactly once, and who left is not listed after their PART.
+/// The people of a room in an order that a long answer can walk while people come and go: a place stays valid, so a
+/// person present throughout is listed exactly once, and one that left is not listed after their PART.
 package final class MemberSlots {
     private var slots: [PersonID] = []
     private var places: [PersonID: Int32] = [:]
@@ -24,7 +24,7 @@ package final class MemberSlots {
 
     package func remove(_ person: PersonID) {
         guard let slot = places.removeValue(forKey: person).map({ Int($0) }) else { return }
-        slots[slot] = .nobody
+        slots[slot] = .invalid
         free.append(slot)
         if places.isEmpty {
             slots = []
@@ -36,7 +36,7 @@ package final class MemberSlots {
     package func next(_ cursor: inout Int) -> PersonID? {
         while cursor < slots.count {
             defer { cursor += 1 }
-            if slots[cursor] != .nobody { return slots[cursor] }
+            if slots[cursor] != .invalid { return slots[cursor] }
         }
         return nil
     }

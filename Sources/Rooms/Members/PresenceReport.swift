@@ -5,9 +5,9 @@ import Identities
 import Upstream
 import WireBytes
 
-/// What the backend knows of our people, and whom it must hear about.
+/// The presence of IRC users as reported to the backend, and the queue of changes.
 final class PresenceReport {
-    /// What a wire can say.
+    /// The presence changes that a wire can express.
     struct Words {
         var join = false
         var leave = false
@@ -33,7 +33,7 @@ final class PresenceReport {
         var isAway: Bool
     }
 
-    /// Everybody who was here when the link came up was entered.
+    /// All users present when the link came up were entered.
     private(set) var hasBegun = false
     private var told: [ChatID: Told] = [:]
     private var queue: [ChatID] = []
@@ -42,7 +42,7 @@ final class PresenceReport {
 
     var isPending: Bool { head < queue.count }
 
-    /// Without a link the backend knows nobody.
+    /// Without a link the backend knows no users.
     func reset() {
         hasBegun = false
         told = [:]
@@ -51,18 +51,18 @@ final class PresenceReport {
         queued = []
     }
 
-    /// The link is new: the backend knows nobody.
+    /// The link is new: the backend knows no users.
     func begin(_ puppets: [ChatID]) {
         hasBegun = true
         for puppet in puppets { note(puppet) }
     }
 
-    /// How many IRC users the backend was told of.
+    /// The number of IRC users reported to the backend.
     var knownCount: Int { told.count }
 
     subscript(puppet: ChatID) -> Told? { told[puppet] }
 
-    /// - Parameter told: nil: the backend heard that they left.
+    /// - Parameter told: nil: reported as gone.
     func tells(_ puppet: ChatID, _ told: Told?) { self.told[puppet] = told }
 
     func note(_ puppet: ChatID) {

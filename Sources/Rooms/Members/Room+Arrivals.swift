@@ -4,35 +4,35 @@ import Identities
 import Upstream
 import WireBytes
 
-// Many who come or go at once.
+// Joins and departures in bulk.
 //
-// A backend that has just been linked may name thousands of people in one go. One JOIN for each and everybody at once would
-// fill the queues of the room's clients and hold up all other rooms; so what is beyond a few waits here and is told in
-// portions, those after a link as `netjoin` batches. Whoever says something meanwhile is told of first. Likewise those who
-// cannot be seen any more because the link is gone leave as `netsplit` batches.
+// A backend may name thousands of people on connecting. A JOIN for each, sent to all clients at once, would fill their
+// queues and block all other rooms; so all beyond a few wait here and are shown in portions, those after a new link as
+// `netjoin` batches. A person that speaks meanwhile is shown first. Likewise people that are no longer visible after an
+// outage leave as `netsplit` batches.
 //
 // | a person       | verb                                   | consequence                                              |
 // |----------------|----------------------------------------|----------------------------------------------------------|
-// | not here       | named, and the pace allows it          | a JOIN                                                   |
-// | not here       | named, more came just now              | waits                                                    |
-// | waits          | does what others see; the next portion | a JOIN                                                   |
-// | waits          | leaves                                 | nothing: nobody was told                                 |
-// | here           | leaves                                 | a PART                                                   |
-// | here           | the link is gone for long              | a QUIT, or a PART where they are seen in another room    |
+// | absent         | named, within the rate                 | a JOIN                                                   |
+// | absent         | named, beyond the rate                 | waits                                                    |
+// | waits          | acts visibly; the next portion         | a JOIN                                                   |
+// | waits          | leaves                                 | none: the JOIN was not shown                             |
+// | present        | leaves                                 | a PART                                                   |
+// | present        | the link is down for long              | a QUIT, or a PART where another room shows them          |
 
 extension Room {
-    // MARK: - Coming
+    // MARK: - Joins
 
-    /// Somebody was named as present, and has neither said nor done anything that others see.
+    /// A person was named as present, without a visible action.
     package func arrived(_ person: PersonID, mayWait: Bool, _ context: RoomsContext) {
-        if !mayWait || crowds.takeSingle(now: context.now.monotonic) { return announce(person, context) }
-        crowds.append(person, .arrival)
+        if !mayWait || joinBatches.takeSingle(now: context.now.monotonic) { return announce(person, context) }
+        joinBatches.append(person, .arrival)
         armCrowds(context)
     }
 
-    /// Tells of somebody who waits to be told of, before what they do.
+    /// Shows the JOIN of a waiting person, ahead of their action.
     func announceIfWaiting(_ person: PersonID, _ context: RoomsContext) {
-        guard crowds.kind(of: person) == .arrival, crowds.remove(person) != nil else { return }
+        guard joinBatches.kind(of: person) == .arrival, joinBatches.remove(person) != nil else { return }
         announce(person, context)
     }
 
@@ -42,11 +42,11 @@ extension Room {
         show(.entered(RoomArrival(person, upstream: personID)))
     }
 
-    // MARK: - Going
+    // MARK: - Departures
 
-    /// Nobody behind the link is seen any more.
+    /// No person behind the link is visible any more.
     package func splitTimerFired(_ context: RoomsContext) {
-        // Elsewhere nobody knows who is there even while the link stands: they leave when they were silent for long.
+        // Elsewhere presence is unknown even while the link is up: people leave by their idle time.
         guard traits.tellsOfLeaves, !link.isUp else { return }
         context.note(
             .info, "people-lost", "the link is down for long; its members are marked as absent",
@@ -54,35 +54,35 @@ extension Room {
         for person in remotes.people { vanish(person, .split, context) }
     }
 
-    /// Somebody goes, like many others.
-    func vanish(_ person: PersonID, _ kind: Crowds.Kind, _ context: RoomsContext) {
-        if kind == .idle, crowds.takeSingle(now: context.now.monotonic) {
+    /// Queues or shows a departure, one of many.
+    func vanish(_ person: PersonID, _ kind: JoinBatches.Kind, _ context: RoomsContext) {
+        if kind == .idle, joinBatches.takeSingle(now: context.now.monotonic) {
             return remoteLeft(person, reason: "idle", context)
         }
         guard remotes.remove(person) else { return }
         context.timers.cancel(.typingIn(person, id))
         receiptNotices.forget(reader: person)
-        if crowds.remove(person) == .arrival {
+        if joinBatches.remove(person) == .arrival {
             context.identities.left(person, now: context.now.monotonic)
         } else {
-            crowds.append(person, kind)
+            joinBatches.append(person, kind)
             armCrowds(context)
         }
     }
 
-    /// Somebody comes who is still to be told of as gone: nothing happened.
+    /// Cancels a departure that is not shown yet.
     ///
-    /// - Returns: whether it was so.
+    /// - Returns: whether there was one.
     func returnedUnnoticed(_ person: PersonID) -> Bool {
-        guard let kind = crowds.kind(of: person), kind != .arrival else { return false }
-        return crowds.remove(person) != nil
+        guard let kind = joinBatches.kind(of: person), kind != .arrival else { return false }
+        return joinBatches.remove(person) != nil
     }
 
-    /// Nobody is there to be told any more.
-    func forgetCrowds(_ context: RoomsContext) {
-        context.timers.cancel(.crowds(id))
-        context.timers.cancel(.split(id))
-        while let (kind, people) = crowds.takePortion(clients: 0) {
+    /// Drops all waiting notices: no user is left to see them.
+    func dropJoinBatches(_ context: RoomsContext) {
+        context.timers.cancel(.joinBatches(id))
+        context.timers.cancel(.netsplit(id))
+        while let (kind, people) = joinBatches.takePortion(clients: 0) {
             if kind != .arrival { for person in people { departed(person, reason: nil, context) } }
         }
     }
@@ -90,15 +90,15 @@ extension Room {
     // MARK: - Portions
 
     func armCrowds(_ context: RoomsContext) {
-        guard !crowds.isEmpty, context.timers[.crowds(id)] == nil else { return }
-        context.timers.set(.crowds(id), at: context.now.monotonic + Crowds.interval)
+        guard !joinBatches.isEmpty, context.timers[.joinBatches(id)] == nil else { return }
+        context.timers.set(.joinBatches(id), at: context.now.monotonic + JoinBatches.interval)
     }
 
-    package func crowdsTimerFired(_ context: RoomsContext) {
-        guard let (kind, people) = crowds.takePortion(clients: locals.count) else { return }
+    package func joinBatchesTimerFired(_ context: RoomsContext) {
+        guard let (kind, people) = joinBatches.takePortion(clients: locals.count) else { return }
         switch kind {
         case .arrival:
-            let isReturn = crowds.linkedAt.map { context.now.monotonic - $0 < Crowds.returnTime } ?? false
+            let isReturn = joinBatches.linkedAt.map { context.now.monotonic - $0 < JoinBatches.returnTime } ?? false
             guard isReturn else {
                 for person in people { announce(person, context) }
                 break

@@ -6,15 +6,15 @@ import Identities
 import Upstream
 import WireBytes
 
-// Who an IRC user is upstream.
+// The upstream identity of an IRC user.
 //
-// | identity | who speaks         | how IRC users are told apart                                              |
-// |----------|--------------------|---------------------------------------------------------------------------|
-// | puppet   | each for themselves | an id and a name of their own                                            |
-// | single   | the one account    | a place for the name where the wire has one, else a prefix of the text    |
+// | identity | upstream sender     | distinguishing IRC users                                                  |
+// |----------|---------------------|---------------------------------------------------------------------------|
+// | puppet   | each IRC user       | an id and a name for each                                                 |
+// | single   | the one account     | the wire's name field, else a prefix of the text                          |
 
 extension Room {
-    /// The room's account on the backend is known: what comes under its id or name is its own.
+    /// Records the room's account on the backend: messages under its id or name are the relay's.
     package func accountIdentified(_ person: ChatPerson, _ context: RoomsContext) {
         guard settings.identity == .single else { return }
         account.identified(as: person)
@@ -26,15 +26,15 @@ extension Room {
         for own in own.values { barIfShared(own, context) }
     }
 
-    /// Whether a message of `sender` can be the account's: it is, or nobody has told us under which id or name the account
-    /// speaks. Where it can, a message of ours is known by what else is known of it.
+    /// Whether `sender` can be the account: it is, or the account's id and name are unknown. In that case a relayed
+    /// message is recognised by its other properties.
     func mayBeAccount(_ sender: ChatPerson) -> Bool {
         guard settings.identity == .single else { return false }
         if lane.dialectContext.isSelf(sender) { return true }
         return account.mayBe(sender)
     }
 
-    /// The account may have become known since the frame was read.
+    /// Marks a message of the account, which may have become known since the frame was read.
     func markedAsOurs(_ message: ChatMessage) -> ChatMessage {
         guard settings.identity == .single, !message.isSelf, lane.dialectContext.isSelf(message.sender) else {
             return message
@@ -44,11 +44,11 @@ extension Room {
         return message
     }
 
-    /// A message of ours came back: whoever it came from is the account.
+    /// Learns the account from the sender of an echo.
     func learnAccount(from message: ChatMessage, _ context: RoomsContext) {
         let sender = message.sender
         guard settings.identity == .single, !lane.dialectContext.isSelf(sender), mayBeAccount(sender) else { return }
-        // Where the wire has a place for the name, that is the IRC user's.
+        // Where the wire has a name field, it holds the IRC user's.
         let person = ChatPerson(id: sender.id, name: sendsSenderName ? nil : sender.name)
         guard person.id != nil || person.name != nil else { return }
         if traits.messageIDOrigin == .server, message.ref == nil {
@@ -62,8 +62,8 @@ extension Room {
             ["room": settings.name])
     }
 
-    /// A message does not come back. Where the account was learned from a text alone, somebody may have repeated that
-    /// text before the backend did; then it is learned anew.
+    /// Reconsiders the account when a message is not echoed: if it was inferred from a text alone, that text may have
+    /// been another person's.
     func doubtAccount(_ context: RoomsContext) {
         guard let guess = account.takeGuess() else { return }
         lane.isNoLonger(guess)
@@ -72,7 +72,7 @@ extension Room {
             ["room": settings.name])
     }
 
-    /// Who an IRC user is upstream: themselves where the wire lets us name any sender, else the one account.
+    /// The upstream sender for an IRC user: themselves where the wire admits any sender, else the account.
     package func upstreamPerson(_ person: Person, _ puppet: ChatID) -> ChatPerson {
         if let own = ownLink(of: person) { return own.speaker(nick: person.nick) }
         guard settings.identity == .single else { return ChatPerson(id: puppet, name: person.nick) }
@@ -81,29 +81,29 @@ extension Room {
 
     var sendsSenderName: Bool { traits.sendsSenderName }
 
-    /// What stands in front of an IRC user's words where the one account says them.
+    /// The prefix of an IRC user's text where the account speaks for them.
     private func prefix(of person: Person) -> String {
         settings.identity == .single && !sendsSenderName && ownLink(of: person) == nil
             ? settings.singlePrefix.replacing("{nick}", with: person.nick) : ""
     }
 
-    /// What goes up of an IRC user's text. `quoting`: the message that it answers, where the wire cannot say which.
+    /// The upstream form of an IRC user's text. `quoting`: the answered message, where the wire has no reply field.
     func upstreamText(
-        _ text: String, quoting answered: RecentMessages.Entry?, _ person: Person, _ context: RoomsContext
+        _ text: String, quoting answered: RecentLog.Entry?, _ person: Person, _ context: RoomsContext
     ) -> String {
         // No wire has actions.
         let words = MessageText.action(text)
         let plain = withNames(MessageText.withoutFormatting(words ?? text), context)
         var whole = words == nil ? plain : "* \(person.nick) \(plain)"
         if let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
-        // An action names its author already, unless the quotation stands in front of it.
+        // An action names its author already, unless a quotation stands in front of it.
         return words != nil && answered == nil ? whole : prefix(of: person) + whole
     }
 
-    // MARK: - The account's own words
+    // MARK: - The account's own messages
 
-    /// The IRC user and the words in a message of the account that has our prefix: it was said through this bridge before
-    /// it was started anew, or through another one. Nil for every other message.
+    /// The IRC user and the text in a message of the account with the relay's prefix: relayed before a restart, or by
+    /// another relay. Nil for every other message.
     func ownWordsQuoted(_ message: ChatMessage) -> (nick: String, text: String)? {
         guard settings.identity == .single, message.isSelf, !sendsSenderName,
             let mark = settings.singlePrefix.firstRange(of: "{nick}")
@@ -118,8 +118,8 @@ extension Room {
         return (nick, String(message.text[end.upperBound...]))
     }
 
-    /// Who is shown as the speaker. Where the wire has a place for the name, the account under another name is whoever
-    /// that is, and not the account renamed.
+    /// The person shown as the speaker. Where the wire has a name field, the account under another name is that person,
+    /// not the account renamed.
     func personBehind(_ sender: ChatPerson) -> ChatPerson {
         guard settings.identity == .single, sendsSenderName, let name = sender.name, name != accountPerson.name,
             lane.dialectContext.isSelf(sender)
@@ -130,12 +130,13 @@ extension Room {
     /// No nick is longer than this, in characters; a message may be.
     private static let maxQuotedNick = 120
 
-    // MARK: - Typing and reading as one
+    // MARK: - Typing and reading by the account
 
-    /// How often typing is said again while it goes on.
+    /// Interval at which ongoing typing is repeated.
     var typingRepeat: Duration { traits.typingRefresh }
 
-    /// When it was last said that the one account types, if that still holds; nil where everybody types for themselves.
+    /// The time of the last typing notification for the account, while it holds; nil where each user types for
+    /// themselves.
     func accountTypingTold(
         within interval: Duration, by member: LocalMember, _ context: RoomsContext
     ) -> MonotonicInstant? {
@@ -147,7 +148,8 @@ extension Room {
 
     // MARK: - Accounts with links of their own
 
-    /// Enters under which ids and names the backend shows the account. Whoever was shown under these is the IRC user now.
+    /// Registers the ids and names under which the backend shows the account. A person shown under these before is the
+    /// IRC user now.
     func claim(_ own: OwnLink, _ context: RoomsContext) {
         guard !barIfShared(own, context) else { return }
         self.own.claim(own)
@@ -161,13 +163,13 @@ extension Room {
         }
     }
 
-    /// Whether the backend sees the account as the one of the room's own link; nothing of it goes out then.
+    /// Whether the backend sees the account as the room's own; its messages are blocked then.
     @discardableResult
     func barIfShared(_ own: OwnLink, _ context: RoomsContext) -> Bool {
         guard settings.identity == .single, !own.isBarred else { return own.isBarred }
         let isRoomsIDKnown =
             accountPerson.id != context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
-        // Two people may have one name where there are ids.
+        // Where there are ids, two people may share a name.
         let isSameName = !own.dialectContext.selfNames.isDisjoint(with: lane.dialectContext.selfNames)
         let isShared =
             !own.dialectContext.selfIDs.isDisjoint(with: lane.dialectContext.selfIDs)

@@ -6,18 +6,18 @@ import Identities
 import Upstream
 import WireBytes
 
-// IRC users come and go.
+// Joins and parts of IRC users.
 
 extension Room {
-    /// An IRC user enters. The caller answers their JOIN; the others are told here.
+    /// Adds an IRC user. The caller answers their JOIN; this notifies the others.
     ///
-    /// - Parameter isHeld: the client is given what was said before it came; what happens now waits for that.
-    func join(
+    /// - Parameter isHeld: the client is being sent the backlog; live events wait for that.
+    package func join(
         _ client: ClientID, person personID: PersonID, clientName: String? = nil,
         hasReadMarker: Bool, receipts: ReceiptPolicy? = nil, isHeld: Bool = false, _ context: RoomsContext
     ) {
         guard let person = context.identities[personID] else { return }
-        // One more client of somebody who is here is no news.
+        // A further client of a present user is no new member.
         if !slots.contains(personID) {
             show(.entered(RoomArrival(person)))
         }
@@ -37,7 +37,7 @@ extension Room {
         reportPresence(of: puppet, context)
     }
 
-    /// Somebody spoke from here before this process began; their messages may come back.
+    /// Registers an author from before the start; their messages may still be echoed.
     package func remember(author puppet: ChatID) {
         guard locals[puppet: puppet] == nil, lane.isAlso(puppet) else { return }
         noLongerOurs(locals.retire(puppet))
@@ -45,7 +45,7 @@ extension Room {
 
     private func noLongerOurs(_ expired: ChatID?) { if let expired { lane.isNoLonger(expired) } }
 
-    /// - Parameter isAnother: it is no longer whom others of its name are taken for; what it said is its own.
+    /// - Parameter isAnother: it no longer shares the messages of other clients with its name.
     package func clientRenamed(_ client: ClientID, to name: String, isAnother: Bool) {
         guard let member = locals[client] else { return }
         locals.nameClient(member, name)
@@ -53,8 +53,8 @@ extension Room {
         for lane in lanes { lane.renameClient(client, to: name) }
     }
 
-    /// An IRC user leaves; the caller has told or will tell whoever must know.
-    func leave(_ client: ClientID, _ context: RoomsContext) {
+    /// Removes an IRC user; the caller notifies the others.
+    package func leave(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client] else { return }
         stopTyping(client, context)
         frontEnd.leave(member, in: self)
@@ -64,10 +64,10 @@ extension Room {
         for lane in lanes { lane.failureNotices.forget(client) }
         context.timers.cancel(.typingOut(client, id))
         vacated(context)
-        // It may have been an old connection that hung, and what was told to it was told to nobody.
+        // It may have been a stale connection that never received its notices.
         if wasTelling { frontEnd.tellUntold(in: self, to: clients(of: member.person, context)) }
         if let other = clients(of: member.person, context).first.flatMap({ locals[$0] }) {
-            // Whoever stays speaks for the person.
+            // A remaining client speaks for the person.
             return locals.handOver(from: member, to: other)
         }
         slots.remove(member.person)
@@ -78,8 +78,8 @@ extension Room {
         reportPresence(of: member.puppet, context)
     }
 
-    /// The client logged in: upstream they are the account from now on.
-    func identityChanged(
+    /// The client logged in: its upstream identity is the account's from now on.
+    package func identityChanged(
         _ client: ClientID, clientName: String?, receipts: ReceiptPolicy?, _ context: RoomsContext
     ) {
         guard let member = locals[client] else { return }
@@ -89,8 +89,8 @@ extension Room {
         if let receipts { member.chose(receipts) }
     }
 
-    /// The client's nick changed: upstream they are another person from now on, unless an account says who they are.
-    func renamed(_ client: ClientID, _ context: RoomsContext) {
+    /// The client's nick changed: its upstream identity changes too, unless it has an account.
+    package func renamed(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client], let person = context.identities[member.person] else { return }
         let puppet = context.identities.puppetID(of: person, backend: settings.backend)
         guard puppet != member.puppet else { return }
@@ -107,7 +107,7 @@ extension Room {
             + "missing later."
     }
 
-    /// What a client that enters while something is out of order must know.
+    /// Notices about present outages for a joining client.
     package func statusNotices(_ context: RoomsContext) -> [String] {
         var sentences: [String] = []
         if case .failing(let reason) = context.ledger.condition { sentences.append(Self.unkeptSentence(reason)) }

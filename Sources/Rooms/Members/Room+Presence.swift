@@ -5,16 +5,15 @@ import Identities
 import Upstream
 import WireBytes
 
-// Who is here, told both ways.
+// Presence, in both directions.
 //
-// Up: what the backend was told of each IRC user is remembered, and whoever's coming, going or being away differs from it
-// waits in a queue. So somebody who comes and goes while the budget is spent costs nothing, and after an outage everybody
-// is told anew.
+// Up: the state last reported to the backend is stored for each IRC user; users whose state differs are queued. So a
+// user that joins and leaves while the budget is spent costs nothing, and after an outage all are reported anew.
 
 extension Room {
     // MARK: - Up
 
-    /// Something about an IRC user changed: they came, went, or are away or back.
+    /// Queues an IRC user whose presence changed: joined, left, away or back.
     package func reportPresence(of puppet: ChatID, _ context: RoomsContext) {
         guard settings.identity == .puppet, link.isUp, !presenceWords.isEmpty else { return }
         presenceReport.note(puppet)
@@ -26,7 +25,7 @@ extension Room {
         reportPresence(of: member.puppet, context)
     }
 
-    /// Says of our people's coming and going what the budget allows.
+    /// Reports presence changes of IRC users as far as the budget admits.
     func sayPresence(_ context: RoomsContext) {
         guard settings.identity == .puppet, isLive, !presenceWords.isEmpty else { return }
         if !presenceReport.hasBegun {
@@ -40,7 +39,7 @@ extension Room {
         }
     }
 
-    /// When the next word of it may be said; nil when there is none. Without a link all that was said is forgotten.
+    /// The time of the next report; nil when there is none. Without a link all reported state is dropped.
     func nextPresenceGrant(_ context: RoomsContext) -> MonotonicInstant? {
         guard link.isUp else {
             if presenceReport.hasBegun { presenceReport.reset() }
@@ -49,7 +48,7 @@ extension Room {
         return isLive && presenceReport.isPending ? lane.nextGrant(context) : nil
     }
 
-    /// The next difference between who is here and what the backend was told; nil when the one looked at was none.
+    /// The next difference between present and reported state; nil when the entry looked at has none.
     private func nextPresence(_ context: RoomsContext) -> ChatCommand? {
         guard let puppet = presenceReport.next() else { return nil }
         let told = presenceReport[puppet]
@@ -61,10 +60,10 @@ extension Room {
         }
         let user = ChatPerson(id: puppet, name: person.nick)
         let isAway = person.away != nil
-        // The backend sees them come and go by their own link.
+        // The backend sees their own link come and go.
         if told == nil, ownLink(of: person) != nil { return nil }
         guard let told else {
-            // Once more, for the other half.
+            // Queued again, for the other half.
             let isHalf = presenceWords.join && isAway && presenceWords.presence
             presenceReport.tells(puppet, PresenceReport.Told(person: user, isAway: isAway && !isHalf))
             guard presenceWords.join else {
@@ -88,10 +87,10 @@ extension Room {
 
     // MARK: - Down
 
-    /// Being away belongs to the person, so every room hears of it in which they are; the frame for another room is then
-    /// no news.
+    /// Away is a property of the person, so every room they are in shows it; the frame for another room is then a
+    /// duplicate.
     func presenceReceived(_ presence: ChatPresence, _ context: RoomsContext) {
-        // Ours are told about by themselves.
+        // IRC users are shown by their own events.
         guard !lane.dialectContext.isSelf(presence.user), own.speaking(presence.user) == nil,
             let personID = present(presence.user, mayWait: true, context),
             let person = context.identities[personID]

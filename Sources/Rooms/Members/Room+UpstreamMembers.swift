@@ -5,33 +5,32 @@ import Identities
 import Upstream
 import WireBytes
 
-// People upstream come and go.
+// Joins and parts of upstream people.
 
 extension Room {
-    /// A person upstream stops typing after this without another frame that says so.
+    /// A typing notification expires after this.
     static let typingExpiry: Duration = .seconds(3)
 
-    /// Somebody upstream is in the room.
+    /// An upstream person is in the room.
     package func isHere(upstream person: PersonID) -> Bool { remotes.contains(person) }
 
     package var upstreamCount: Int { remotes.count }
 
-    /// Somebody types, on either side.
+    /// Whether a person on either side is typing.
     package func isTyping(_ id: PersonID, _ person: Person) -> Bool {
         remotes.isTypingShown(id) || person.clients.contains { locals[$0]?.typing != nil }
     }
 
-    /// The IRC side of a frame's sender, entered into the room when new. Nil when the room has no place left for
-    /// another nick.
+    /// The IRC side of a frame's sender, added to the room when new. Nil when the room has no place for another nick.
     ///
-    /// - Parameter mayWait: nothing that others see follows, so a JOIN may come later, with those of others.
+    /// - Parameter mayWait: no visible action follows, so the JOIN may be batched.
     package func present(_ sender: ChatPerson, mayWait: Bool = false, _ context: RoomsContext) -> PersonID? {
         let sender = remotes.named(sender)
         if let ours = ownPerson(sender) { return ours }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes.contains(known) {
             remotes.seen(known, at: context.now.monotonic)
-            if !mayWait, !crowds.isEmpty { announceIfWaiting(known, context) }
+            if !mayWait, !joinBatches.isEmpty { announceIfWaiting(known, context) }
             if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
             return known
         }
@@ -40,13 +39,13 @@ extension Room {
         guard context.identities[personID] != nil else { return nil }
         remotes.seen(personID, at: context.now.monotonic)
         if remotes.count == 1 { scheduleIdleSweep(context) }
-        if !crowds.isEmpty, returnedUnnoticed(personID) { return personID }
+        if !joinBatches.isEmpty, returnedUnnoticed(personID) { return personID }
         context.identities.entered(personID)
         arrived(personID, mayWait: mayWait, context)
         return personID
     }
 
-    /// Looks the sender up and tells the room when they changed their name.
+    /// Looks the sender up and shows a change of their name.
     @discardableResult
     private func resolve(_ sender: ChatPerson, _ context: RoomsContext) -> PersonID {
         let resolution = context.identities.resolve(
@@ -61,40 +60,40 @@ extension Room {
         return resolution.id
     }
 
-    /// - Parameter isTold: the backend said so.
+    /// - Parameter isTold: the backend reported it.
     func remoteLeft(_ personID: PersonID, reason: String?, isTold: Bool = false, _ context: RoomsContext) {
         guard remotes.remove(personID) else { return }
         context.timers.cancel(.typingIn(personID, id))
         receiptNotices.forget(reader: personID)
-        if !crowds.isEmpty { _ = crowds.remove(personID) }
+        if !joinBatches.isEmpty { _ = joinBatches.remove(personID) }
         departed(personID, reason: reason, isTold: isTold, context)
     }
 
-    /// Somebody is gone; nobody is told who was not told that they came.
+    /// Removes a person; the departure is shown only if the JOIN was.
     func departed(_ personID: PersonID, reason: String?, isTold: Bool = false, _ context: RoomsContext) {
         if slots.contains(personID), let person = context.identities[personID] {
             show(.left(RoomSpeaker(person), reason: reason))
         }
         slots.remove(personID)
-        context.identities.left(personID, isTold: isTold, now: context.now.monotonic)
+        context.identities.left(personID, isReported: isTold, now: context.now.monotonic)
     }
 
     private func scheduleIdleSweep(_ context: RoomsContext) {
         guard settings.memberIdle > .zero else { return }
         let pause = max(min(settings.memberIdle / 4, .seconds(60)), .seconds(1))
-        context.timers.set(.idlePeople(id), at: context.now.monotonic + pause)
+        context.timers.set(.idleUsers(id), at: context.now.monotonic + pause)
     }
 
-    /// People who were silent for `memberIdle` leave, on wires that tell of no leave.
+    /// Removes people that were silent for `memberIdle`, on wires that report no leave.
     package func sweepIdlePeople(_ context: RoomsContext) {
-        let kind: Crowds.Kind = link.isUp ? .idle : .split
+        let kind: JoinBatches.Kind = link.isUp ? .idle : .split
         for person in remotes.people {
             guard let lastSeen = remotes.lastSeen(person), context.now.monotonic - lastSeen >= settings.memberIdle
             else {
                 continue
             }
-            // Who went while there was no link is never told of, on whatever wire.
-            guard !traits.tellsOfLeaves || crowds.linkedAt.map({ lastSeen < $0 }) ?? false else { continue }
+            // A departure during an outage is never reported, on any wire.
+            guard !traits.tellsOfLeaves || joinBatches.linkedAt.map({ lastSeen < $0 }) ?? false else { continue }
             vanish(person, kind, context)
         }
         if let overflow = remotes.overflow, context.now.monotonic - overflow.lastSeen >= settings.memberIdle,
@@ -105,24 +104,24 @@ extension Room {
         if !remotes.isEmpty { scheduleIdleSweep(context) }
     }
 
-    /// Nobody upstream can be seen from here any more.
-    func forgetPeople(_ context: RoomsContext) {
-        forgetCrowds(context)
+    /// No upstream person is visible any more.
+    func removeUpstreamPeople(_ context: RoomsContext) {
+        dropJoinBatches(context)
         for person in remotes.people { remoteLeft(person, reason: nil, context) }
         if let person = remotes.takeOverflow() { departed(person, reason: nil, context) }
-        context.timers.cancel(.idlePeople(id))
+        context.timers.cancel(.idleUsers(id))
     }
 
-    /// The one nick through which everybody speaks for whom the room has no place.
+    /// The shared nick for people beyond the room's limit.
     package func overflow(_ context: RoomsContext) -> PersonID {
         if let known = remotes.overflow?.person {
             remotes.overflowUsed(known, at: context.now.monotonic)
             return known
         }
-        // An id that nobody upstream can name.
+        // An id that no upstream person can use.
         let resolution = context.identities.resolve(
             ChatPerson(id: context.freshChatID(), name: "others"), backend: settings.backend, authenticated: false,
-            isPassing: true, now: context.now.monotonic)
+            isTransient: true, now: context.now.monotonic)
         context.identities.entered(resolution.id)
         remotes.overflowUsed(resolution.id, at: context.now.monotonic)
         slots.insert(resolution.id)

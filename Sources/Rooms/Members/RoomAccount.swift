@@ -1,15 +1,15 @@
 import ChatModel
 import WireBytes
 
-/// The one account as which a room's link speaks, as far as it is known.
+/// The account as which a room's link speaks, as far as it is known.
 final class RoomAccount {
-    /// Who speaks upstream where one account speaks for all.
+    /// The upstream sender where one account speaks for all.
     private(set) var person: ChatPerson
-    /// The part that the configuration or the backend told, or that was learned from an echo.
+    /// The part from the configuration, the backend or an echo.
     private var known = ChatPerson()
-    /// The part that rests on an equal text alone, and the account before it.
+    /// The part inferred from an equal text alone, and the previous value.
     private var guess: (person: ChatPerson, before: ChatPerson)?
-    /// When the backend was last told that the account types.
+    /// The time of the last typing notification for the account.
     private(set) var typingToldAt: MonotonicInstant?
 
     init(_ person: ChatPerson) { self.person = person }
@@ -27,7 +27,7 @@ final class RoomAccount {
         guess = (person, before)
     }
 
-    /// The guess was wrong. Returns it; nil: there is none.
+    /// Withdraws the guess and returns it; nil: there is none.
     func takeGuess() -> ChatPerson? {
         guard let guess else { return nil }
         self.guess = nil

@@ -2,16 +2,17 @@ import BridgeTypes
 import ChatModel
 import Identities
 
-// What IRC users may do to each other in a room. It ends at the bridge: people upstream know nothing of it.
+// Moderation among the IRC users of a room. It ends at the bridge: upstream people are not affected.
 //
-// As on any IRC server, whoever enters an empty room may moderate it, and what they set goes with the last IRC user. What
-// an administrator set stays as long as the process runs, so that nobody undoes it by waiting for the room to be empty.
+// As on any IRC server, the first user in an empty room is its operator, and the modes they set end with the last IRC
+// user. Modes set by an administrator last as long as the process, so that waiting for an empty room does not undo
+// them.
 
-/// A pattern for people, by their sources, as a front end reads what its users write.
+/// A mask for people, matched with their sources, in the syntax of a front end.
 package struct PersonMask: Sendable, Equatable {
     /// As it was given.
     package let text: String
-    /// Equal for masks that the same sources fit.
+    /// Equal for masks that match the same sources.
     private let key: String
     private let fits: @Sendable (_ source: String) -> Bool
 
@@ -37,9 +38,9 @@ package final class RoomModeration {
     ///
     /// Source: modern.ircdocs.horse, "Channel Modes".
     package enum Flag: Character, CaseIterable {
-        /// Only who was invited may enter.
+        /// Only invited users may enter.
         case inviteOnly = "i"
-        /// Only operators and the voiced may speak.
+        /// Only operators and voiced users may speak.
         case moderated = "m"
         /// Only operators set the topic; on from the beginning.
         case protectedTopic = "t"
@@ -49,7 +50,7 @@ package final class RoomModeration {
         package var mask: PersonMask
         package var setBy: String
         package var setAt: ChatTimestamp
-        /// An administrator set it.
+        /// Set by an administrator.
         package var isLasting: Bool
 
         package init(mask: PersonMask, setBy: String, setAt: ChatTimestamp, isLasting: Bool) {
@@ -60,18 +61,18 @@ package final class RoomModeration {
         }
     }
 
-    /// The topic that IRC users gave the room.
+    /// A topic set by IRC users.
     package struct Topic {
         /// Empty: it was taken away.
         package var text: String
-        /// The source of whoever set it.
+        /// The source of the user that set it.
         package var setBy: String
         package var setAt: ChatTimestamp
     }
 
     package private(set) var operators: Set<PersonID> = []
     package private(set) var voiced: Set<PersonID> = []
-    /// Those that are set, and whether an administrator did that.
+    /// The modes that are set, and whether by an administrator.
     package private(set) var flags: [Flag: Bool] = [.protectedTopic: true]
     package private(set) var bans: [Ban] = []
     package private(set) var invited: [PersonID] = []
@@ -81,17 +82,17 @@ package final class RoomModeration {
 
     package func isOperator(_ person: PersonID) -> Bool { operators.contains(person) }
 
-    /// `@`, `+`, both or nothing, the highest first.
+    /// `@`, `+`, both or none, the highest first.
     package func prefixes(of person: PersonID) -> String {
         (operators.contains(person) ? "@" : "") + (voiced.contains(person) ? "+" : "")
     }
 
-    /// Whether something changed.
+    /// Returns whether it changed.
     package func setOperator(_ person: PersonID, _ isSet: Bool) -> Bool {
         isSet ? operators.insert(person).inserted : operators.remove(person) != nil
     }
 
-    /// Whether something changed.
+    /// Returns whether it changed.
     package func setVoiced(_ person: PersonID, _ isSet: Bool) -> Bool {
         isSet ? voiced.insert(person).inserted : voiced.remove(person) != nil
     }
@@ -113,7 +114,7 @@ package final class RoomModeration {
 
     // MARK: - Modes
 
-    /// `+imnt` as far as they are set. `n` always is: nobody speaks in a room without being there.
+    /// `+imnt` as far as they are set. `n` always is: speaking requires membership.
     package var modeString: String {
         let letters = (flags.keys.map(\.rawValue) + ["n"]).sorted()
         return "+" + String(letters)
@@ -121,7 +122,7 @@ package final class RoomModeration {
 
     package func has(_ flag: Flag) -> Bool { flags[flag] != nil }
 
-    /// Whether something changed.
+    /// Returns whether it changed.
     package func set(_ flag: Flag, _ isSet: Bool, isLasting: Bool) -> Bool {
         guard isSet != has(flag) else { return false }
         flags[flag] = isSet ? isLasting : nil
@@ -147,13 +148,13 @@ package final class RoomModeration {
         return .added
     }
 
-    /// The mask as it was set; nil: there is none like it.
+    /// Removes a mask and returns it; nil: not found.
     package func unban(_ mask: PersonMask) -> String? {
         guard let index = bans.firstIndex(where: { $0.mask == mask }) else { return nil }
         return bans.remove(at: index).mask.text
     }
 
-    /// Whether a mask fits the person: by nick, or by account, which outlasts a change of nick.
+    /// Whether a mask matches the person: by nick, or by account, which survives a change of nick.
     package func isBanned(_ person: Person) -> Bool {
         guard !bans.isEmpty else { return false }
         let byAccount = person.account.map { $0 + "!" + person.ident + "@" + person.host }

@@ -2,23 +2,23 @@ import BridgeTypes
 import ChatModel
 import WireBytes
 
-/// The people upstream who are in a room, and the names of those whose frames give an id alone.
+/// The upstream people in a room, and names for frames with an id alone.
 final class UpstreamMembers {
     /// Names from histories, at most.
     private static let maxNames = 2000
-    /// IRC clients hear of a person's typing at most this often.
+    /// Shortest interval between typing notices of one person.
     private static let typingNoticeInterval: Duration = .seconds(3)
 
     private struct Member {
         var lastSeen: MonotonicInstant
-        /// IRC was told that they type, and not yet that they stopped.
+        /// IRC shows them as typing.
         var isTypingShown = false
-        /// When IRC was last told that they type.
+        /// Time of the last typing notice on IRC.
         var typingToldAt: MonotonicInstant?
     }
 
     private var members: [PersonID: Member] = [:]
-    /// The one nick for all beyond the room's limit, and when it was last used.
+    /// The shared nick for people beyond the room's limit, and its last use.
     private(set) var overflow: (person: PersonID, lastSeen: MonotonicInstant)?
     private var names: [ChatID: String] = [:]
 
@@ -32,12 +32,12 @@ final class UpstreamMembers {
 
     func lastSeen(_ person: PersonID) -> MonotonicInstant? { members[person]?.lastSeen }
 
-    /// They came, or did something.
+    /// They joined, or acted.
     func seen(_ person: PersonID, at now: MonotonicInstant) {
         if members[person] == nil { members[person] = Member(lastSeen: now) } else { members[person]?.lastSeen = now }
     }
 
-    /// - Returns: whether they were here.
+    /// - Returns: whether they were present.
     func remove(_ person: PersonID) -> Bool { members.removeValue(forKey: person) != nil }
 
     // MARK: - Beyond the limit
@@ -55,8 +55,8 @@ final class UpstreamMembers {
 
     var typing: [PersonID] { people.filter(isTypingShown) }
 
-    /// They type. Returns whether IRC is to be told: also behind a message or a stop in between a flood of frames is no flood of
-    /// notices.
+    /// Records typing. Returns whether to notify IRC; rate-limited also across messages and stops, so that a flood of
+    /// frames is no flood of notices.
     func types(_ person: PersonID, at now: MonotonicInstant) -> Bool {
         if let told = members[person]?.typingToldAt, now - told < Self.typingNoticeInterval { return false }
         members[person]?.typingToldAt = now
@@ -64,7 +64,7 @@ final class UpstreamMembers {
         return true
     }
 
-    /// Returns whether IRC had been told that they type.
+    /// Returns whether IRC showed them as typing.
     func stopsTyping(_ person: PersonID) -> Bool {
         guard isTypingShown(person) else { return false }
         members[person]?.isTypingShown = false
@@ -78,7 +78,7 @@ final class UpstreamMembers {
         names[id] = name
     }
 
-    /// The person with the name that a history gave their id, where a frame has only the id.
+    /// The person with the name from a history, where a frame has only the id.
     func named(_ person: ChatPerson) -> ChatPerson {
         guard person.name == nil, let id = person.id, let name = names[id] else { return person }
         return ChatPerson(id: id, name: name)

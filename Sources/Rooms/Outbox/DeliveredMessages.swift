@@ -1,12 +1,13 @@
 import ChatModel
 import WireBytes
 
-/// Messages that the backend's connection has read, as a pong said, and that a history has not shown yet.
+/// Messages read by the backend's connection, as a pong proved, that no history has shown yet. Oldest first.
 ///
-/// Read is not processed: they are kept until a history has them, or until the link has lived on for so long that they must
-/// have been. When the link is lost before that, they go back to the outbox as unsettled. Oldest first.
+/// Read is not processed: they are retained until a history has them, or until the link has been up for so long that
+/// they must have been processed. When the link is lost before that, they return to the outbox as
+/// `unknownAfterDisconnect`.
 struct DeliveredMessages {
-    /// A backend that lives processes what it has read within this.
+    /// A working backend processes what it has read within this.
     static let processingTime: Duration = .seconds(60)
 
     private struct Item {
@@ -17,7 +18,7 @@ struct DeliveredMessages {
     private var items: [Item] = []
 
     var isEmpty: Bool { items.isEmpty }
-    /// When the oldest need not be kept any longer.
+    /// The time at which the oldest expires.
     var due: MonotonicInstant? { items.first?.until }
     var entries: [OutboxEntry] { items.map(\.entry) }
 
@@ -37,7 +38,7 @@ struct DeliveredMessages {
         items.firstIndex { $0.entry.message.id == id }.map { items.remove(at: $0).entry }
     }
 
-    /// Those that were written since then.
+    /// Removes those written since then.
     mutating func take(since: MonotonicInstant) -> [OutboxEntry] {
         let count = items.reversed().prefix { $0.entry.writtenAt.map { $0 >= since } ?? false }.count
         defer { items.removeLast(count) }

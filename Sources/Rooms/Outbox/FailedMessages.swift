@@ -1,11 +1,11 @@
 import ChatModel
 
-/// Messages that were given up: those whose author is still to be told, and those that may yet turn out to have arrived.
+/// Messages that were given up, until their authors are notified, and for confirmations that come late.
 struct FailedMessages {
-    /// Remembered for confirmations that come too late, of those whose authors know.
+    /// Retained for late confirmations, of those whose authors are notified.
     static let toldCapacity = 200
-    /// Remembered for authors who are not here. As many as wait for a backend by default; whoever never comes back must
-    /// not fill the memory.
+    /// Retained for absent authors. As many as wait for a backend by default; an author that never returns must not
+    /// fill the memory.
     static let untoldCapacity = 1000
 
     struct Item {
@@ -14,7 +14,7 @@ struct FailedMessages {
         var entry: OutboxEntry
         /// A part of a sentence.
         var reason: String
-        /// The author certainly knows, or nobody would remember after this process.
+        /// The author was certainly notified, or the failure is not persisted.
         var isTold: Bool
     }
 
@@ -25,20 +25,20 @@ struct FailedMessages {
 
     var isEmpty: Bool { items.isEmpty }
 
-    /// The number that was given last.
+    /// The last number in use.
     var newest: UInt64 { lastNumber }
 
     func contains(id: ChatID) -> Bool { ids.contains(id) }
 
-    /// Of which the authors do not know for certain.
+    /// Failures whose authors may not have been notified.
     var untold: [Item] { items.filter { !$0.isTold } }
 
-    /// - Returns: the items that are forgotten for it.
+    /// - Returns: the items that are dropped for it.
     mutating func remember(_ entry: OutboxEntry, reason: String = "", isTold: Bool) -> [Item] {
         guard let id = entry.message.id else { return [] }
         if ids.contains(id), let index = items.firstIndex(where: { $0.entry.message.id == id }) { forget(at: index) }
         var entry = entry
-        // The label is answered by the refusal.
+        // The refusal was the reply to the label.
         entry.origin.label = nil
         lastNumber += 1
         items.append(Item(number: lastNumber, entry: entry, reason: reason, isTold: isTold))
@@ -47,7 +47,7 @@ struct FailedMessages {
         return trim(isTold: isTold)
     }
 
-    /// Forgets the oldest of a kind of which there are too many.
+    /// Drops the oldest of a kind beyond its capacity.
     private mutating func trim(isTold: Bool) -> [Item] {
         let toldCount = items.count - untoldCount
         guard isTold ? toldCount > Self.toldCapacity : untoldCount > Self.untoldCapacity,
@@ -64,15 +64,15 @@ struct FailedMessages {
         return item
     }
 
-    // MARK: - Telling
+    // MARK: - Notification
 
-    /// The first of an author that comes after `number` and was not told.
+    /// The first failure of an author after `number` without a notification.
     func untold(of author: ChatID, after number: UInt64) -> Item? {
         guard untoldCount > 0 else { return nil }
         return items.first { $0.number > number && !$0.isTold && $0.entry.origin.puppet == author }
     }
 
-    /// The author knows of these. Returns them, and which are forgotten now.
+    /// Marks these as notified. Returns them, and the items dropped for it.
     mutating func told(_ numbers: Set<UInt64>) -> (told: [Item], forgotten: [Item]) {
         var told: [Item] = []
         for index in items.indices where !items[index].isTold && numbers.contains(items[index].number) {
@@ -85,7 +85,7 @@ struct FailedMessages {
         return (told, forgotten)
     }
 
-    /// Nobody is the author of these any more, so nobody is to be told. Returns what is forgotten for it.
+    /// Reassigns these to the placeholder author, so that no user is notified. Returns the items dropped for it.
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [Item] {
         var forgotten: [Item] = []
         for index in items.indices where items[index].entry.origin.puppet == author {
@@ -102,7 +102,7 @@ struct FailedMessages {
         return forgotten
     }
 
-    // MARK: - Confirmations that come late
+    // MARK: - Late confirmations
 
     mutating func take(id: ChatID, sender: ChatID?) -> OutboxEntry? {
         guard ids.contains(id) else { return nil }

@@ -4,10 +4,10 @@ import Dialects
 import Upstream
 import WireBytes
 
-// What an earlier process left to send.
+// Restoring the outbox of the previous process.
 
 extension Outbox {
-    /// What an earlier process left, oldest first.
+    /// Restores persisted entries, oldest first.
     mutating func restore(_ stored: [StoredOutboxEntry], _ settings: RoomSettings, _ now: Now) {
         var newest: MonotonicInstant?
         var entries: [OutboxEntry] = []
@@ -25,8 +25,8 @@ extension Outbox {
         restore(entries)
     }
 
-    /// When it was accepted, by a clock that began anew. Whatever the wall clock did meanwhile, the message is not from the
-    /// future, and not older than it may get.
+    /// The time of acceptance on a monotonic clock that began anew. With any change of the wall clock, the message is
+    /// neither from the future nor older than its maximum age.
     private static func acceptance(
         of left: StoredOutboxEntry, _ settings: RoomSettings, _ now: Now
     ) -> MonotonicInstant {
@@ -46,11 +46,11 @@ extension OutboxEntry {
             origin: Origin(
                 puppet: left.author, source: left.source, nick: left.nick, account: left.account, text: left.text,
                 clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
-            state: left.state == .delivered || left.state == .written && !mayRepeat ? .unsettled : .queued,
+            state: left.state == .delivered || left.state == .written && !mayRepeat ? .unknownAfterDisconnect : .queued,
             acceptedAt: acceptedAt,
-            // It has waited for longer than anybody needs to be told.
+            // Its author has been waiting for longer than the announcement delay.
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
-            // Where the ids are ours, it is not kept what was written.
+            // With client-made ids, the attempt is not persisted.
             mayHaveArrived: mayRepeat, saidAfter: left.saidAfter.map { Int(clamping: $0) },
             line: left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) },
             isShown: left.state == .delivered)

@@ -3,89 +3,87 @@ import ChatModel
 import Dialects
 import WireBytes
 
-// What IRC users said and the backend has not confirmed yet.
+// Messages of IRC users that the backend has not confirmed yet.
 //
-// | state    | meaning                                    | leaves by                                                  |
-// |----------|--------------------------------------------|------------------------------------------------------------|
-// | accepting| the store was told to keep it              | queued (on disk); gone, and told (refused); failed (age)   |
-// | queued   | not on the wire of this connection         | written (link usable, budget left); intending (the same,   |
-// |          |                                            | where it must be known before); failed (age)               |
-// | intending| the store was told that it may be written  | written (on disk); queued (link lost, no room); failed     |
-// | written  | the socket took the frame                  | confirmed (echo, ack, pong); doubtful (10 s); refused; link |
-// |          |                                            | lost                                                       |
-// | doubtful | written, no answer, but the link is alive  | confirmed; refused; failed (age); link lost; unsettled     |
-// |          |                                            | where the server makes the ids and a history can tell      |
-// | unsettled| written over a link that was lost, or      | confirmed (history, echo); queued (two histories lack it); |
-// |          | unanswered for long                        | failed (age; no history can tell; sent twice already)      |
+// | state                  | meaning                                    | leaves by                                                  |
+// |------------------------|--------------------------------------------|------------------------------------------------------------|
+// | accepting              | being persisted                            | queued (on disk); failed (refused by the store; age)       |
+// | queued                 | not on the wire of this connection         | written (link usable, budget left); recordingAttempt (the  |
+// |                        |                                            | same, with write-ahead); failed (age)                      |
+// | recordingAttempt       | write-ahead: the attempt is being persisted | written (on disk); queued (link lost, store full); failed |
+// | written                | the socket took the frame                  | confirmed (echo, ack, pong); doubtful (10 s); refused; link |
+// |                        |                                            | lost                                                       |
+// | doubtful               | written and unanswered over a live link    | confirmed; refused; failed (age); link lost;               |
+// |                        |                                            | unknownAfterDisconnect (server-made ids and a history)     |
+// | unknownAfterDisconnect | written over a link that was lost, or      | confirmed (history, echo); queued (two histories lack it); |
+// |                        | unanswered for long                        | failed (age; no history; sent twice already)               |
 //
-// A lost link: where the ids are ours, the same message may be sent again, so what was written is queued; where the server
-// makes the ids, a second sending is a second message, so what was written is unsettled until a history tells.
+// Lost link: with client-made ids a retransmission is idempotent, so written messages are queued again; with
+// server-made ids it would be a second message, so they are unknown until a history resolves them.
 //
-// A pong says that the backend's connection has read a message, not that the backend has processed it. What only a pong
-// confirmed is shown to IRC, and where there is a history it is kept beside the outbox (`DeliveredMessages`); a link that is
-// lost soon after makes it unsettled again. It is shown (`isShown`) and stays that, whatever becomes of it.
+// A pong proves that the backend's connection has read a message, not that the backend has processed it. A message
+// confirmed by a pong alone is shown to IRC and, where there is a history, retained (`DeliveredMessages`); a link that
+// is lost soon after makes it unknown again. It stays shown (`isShown`) with any outcome.
 //
-// What the server of a lost link had in its socket may be processed after the first history over the next one was made. So a
-// row must be missing from two histories, asked for at least `CatchUp.patience` apart, before its message goes again; and
-// it goes again once.
+// Frames in the receive buffer of a lost link may be processed after the next link's first history was made. So a row
+// must be missing from two histories, requested at least `CatchUp.patience` apart, before its message is sent again, once.
 //
-// A lost process: what was queued on disk is queued, what was written there is unsettled. So where the server makes the
-// ids it must be on disk that a message may be on the wire before it is: that is what `intending` waits for. Accepting and
-// intending are states of a bridge whose rooms outlast it; without a store what is said is queued at once, and written.
+// Restart: a message persisted as queued is queued, one persisted as written is unknown. So with server-made ids the
+// attempt is persisted before the frame is written (write-ahead, `recordingAttempt`). Without a store, accepting and
+// recordingAttempt are skipped.
 //
-// Order: authors take turns (`OutboxTurns`), each author's entries are written in the order in which they were said, and
-// after a lost link again in the order of the first writing, before all others, so a sender never sees two messages swapped;
-// nor an author who speaks while it is open whether an earlier message arrived: what they say waits with it, and others go
-// on. A failed entry's id is remembered: a confirmation that comes later is reported.
+// Order: authors take turns (`OutboxTurns`). Each author's entries are written in order, and after a lost link again in
+// the order of the first writing, ahead of all others; behind an unknown entry its author's later messages wait. So
+// messages of one sender are never reordered. The id of a failed entry is retained, to report a late confirmation.
 //
-// Every verb but those that look for a text costs the same however long the outbox is.
+// All verbs cost the same at any length of the outbox, except searches by text.
 
-/// A message on its way up.
+/// A message on its way to the backend.
 struct OutboxEntry {
     enum State: Equatable {
         case accepting(StoreTicket)
         case queued
-        case intending(StoreTicket)
+        case recordingAttempt(StoreTicket)
         case written(at: MonotonicInstant)
         case doubtful
-        case unsettled
+        case unknownAfterDisconnect
     }
 
     /// A piece of a message that is longer than the wire's frames.
     struct Part: Equatable {
-        /// The same for all pieces of one message.
+        /// Common to all pieces of one message.
         var group: UInt64
-        /// The place among them.
+        /// The index among them.
         var index = 0
-        /// The id of the message that was cut.
+        /// The id of the whole message.
         var whole: ChatID?
     }
 
-    /// What the IRC side shows once the message is confirmed.
+    /// The data for showing the message on IRC once it is confirmed.
     struct Origin {
-        /// Through which connection it came, and who spoke; nil: an earlier process had those.
+        /// The client and the person that sent it; nil: restored from an earlier process.
         var client: ClientID?
         var person: PersonID?
-        /// The author's own id upstream, whoever speaks for them.
+        /// The author's own upstream id, also where another account sends it.
         var puppet: ChatID
-        /// `nick!user@host` and account when it was said.
+        /// `nick!user@host` and account at the time.
         var source: String
         var nick: String
         var account: String?
         /// The text as the IRC user sent it, CTCP ACTION included.
         var text: String
-        /// Where the client cut lines of it; see ``SpokenText/cuts``.
+        /// Offsets at which the client split lines; see ``SpokenText/cuts``.
         var cuts: [Int] = []
-        /// Client-only tags that travel with it.
+        /// Client-only tags of the message.
         var clientTags: [(name: String, value: String?)]
         /// The labeled-response label, to be answered by the echo.
         var label: String?
-        /// The msgid that it answers.
+        /// The msgid of the message that it answers.
         var replyTo: String? { clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value }
         /// The name of the author's client; nil: it has none.
         var clientName: String?
 
-        /// The author is nobody who could come back.
+        /// Reassigns it to a placeholder author.
         mutating func disown(as nobody: ChatID) {
             puppet = nobody
             (client, person, clientName, label) = (nil, nil, nil, nil)
@@ -96,136 +94,135 @@ struct OutboxEntry {
     var origin: Origin
     var state: State = .queued
     var acceptedAt: MonotonicInstant
-    /// The author was told that it waits.
+    /// The author was notified of the delay.
     var isWaitAnnounced = false
     var part: Part?
-    /// Pieces, from the first on, that an earlier process saw confirmed.
+    /// Number of leading pieces confirmed before the restart.
     var confirmedPieces = 0
-    /// What is written once the intention to write it is on disk.
+    /// Frames to write once the attempt is persisted.
     var frames: [EncodedFrame] = []
-    /// An earlier process accepted it.
+    /// Accepted by an earlier process.
     var isRestored = false
-    /// It was on the wire of an earlier connection, or may have been, and waits to be written again.
+    /// Possibly on the wire of an earlier connection; waits for retransmission.
     var mayHaveArrived = false
-    /// The newest place in the order of the room when it was said; nil: unknown.
+    /// The newest sequence number in the room when it was accepted; nil: unknown.
     var saidAfter: Int?
-    /// Where it takes turns; nil: by its author.
+    /// Its line in the round robin; nil: the author's.
     var line: OutboxTurns.Line?
-    /// Its place among all that were chosen to be written; 0: it was not, by this process.
+    /// Its number among all entries chosen for writing; 0: not chosen by this process.
     var place: UInt64 = 0
 
-    /// When it was written, and how many frames its session had sent with it.
+    /// The time of writing, and the session's frame count with it.
     var writtenAt: MonotonicInstant?
     var frameCount: UInt64 = 0
-    /// IRC has seen it as said: a pong confirmed it once.
+    /// IRC has seen it: a pong confirmed it once.
     var isShown = false
-    /// It does not go again: it did once, since the history lacked it, or the backend may have refused it.
+    /// Not to be sent again: it was retransmitted once, or the backend may have refused it.
     var isRepeated = false
-    /// What the backend complained of, which may have been this message.
+    /// A complaint of the backend that may concern this message.
     var complaint: String?
-    /// When it became unsettled: no history that was asked for before tells of it.
-    var unsettledAt: MonotonicInstant?
-    /// When a history first lacked it.
+    /// Since when the outcome is unknown: only a history requested later can resolve it.
+    var unknownSince: MonotonicInstant?
+    /// The time at which a history first lacked it.
     var missedAt: MonotonicInstant?
 
-    /// Whether the backend has it is not known.
+    /// The backend may or may not have it.
     var isArrivalOpen: Bool {
         switch state {
-        case .written, .doubtful, .unsettled: true
-        case .accepting, .queued, .intending: mayHaveArrived
+        case .written, .doubtful, .unknownAfterDisconnect: true
+        case .accepting, .queued, .recordingAttempt: mayHaveArrived
         }
     }
 
-    /// Not on disk, as far as is known.
+    /// Not persisted yet.
     var isAccepting: Bool { if case .accepting = state { true } else { false } }
 
     var turn: OutboxTurns.Line { line ?? .author(origin.puppet) }
 
-    /// Under which the store knows it.
+    /// The id in the store.
     var storedID: ChatID? { part?.whole ?? message.id }
 
     mutating func markShown() { isShown = true }
 
-    /// The author is nobody who could come back.
+    /// Reassigns it to a placeholder author.
     mutating func disown(as nobody: ChatID) { origin.disown(as: nobody) }
 }
 
 struct Outbox {
-    /// Not confirmed after this long on a wire that confirms: the link is checked.
+    /// Without a confirmation after this, on a wire that confirms, the link is checked.
     static let confirmationWait: Duration = .seconds(10)
-    /// A message that waits longer than this is worth a word to its author.
+    /// The author is notified of a longer delay.
     static let announceAfter: Duration = .seconds(3)
-    /// Failed messages remembered, for confirmations that come too late.
+    /// Failed messages retained for late confirmations.
     static let failedMemory = FailedMessages.toldCapacity
-    /// Where no history will tell whether a message arrived, its author hears that after this at the latest, however long
-    /// messages may wait for a link.
-    static let unsettledAge: Duration = .seconds(15 * 60)
-    /// The store had no room for an intention: the next is formed after this.
-    static let intentionPause: Duration = .seconds(1)
+    /// Where no history can resolve an unknown outcome, the author is notified after this at the latest.
+    static let unknownAge: Duration = .seconds(15 * 60)
+    /// Pause after the store had no room for an attempt.
+    static let attemptPause: Duration = .seconds(1)
 
-    /// What is known of the pieces of a message.
+    /// Progress of the pieces of a message.
     private struct Pieces {
         var slots: Set<Int> = []
         var arrived: Set<Int> = []
-        /// So many, from the first on, have arrived.
+        /// Number of leading pieces confirmed.
         var leading: Int
     }
 
     private(set) var lists = OutboxLists()
-    /// Of all entries, so that a message of somebody else costs one look.
+    /// Slots of all entries by id, so that an unrelated message costs one lookup.
     private(set) var slots: [ChatID: Int] = [:]
     private var pieces: [UInt64: Pieces] = [:]
-    /// Entries whose authors may have to hear that they wait, in the order of acceptance; some are gone.
+    /// Entries whose authors may have to be notified of a delay, in the order of acceptance; may contain removed ones.
     private var unannounced: [(slot: Int, serial: UInt64)] = []
     private var firstUnannounced = 0
-    /// Authors of unsettled entries, and how many each has.
-    private var unsettledAuthors: [ChatID: Int] = [:]
-    /// Whose queued entry is next.
+    /// The number of unknown entries by author.
+    private var unknownAuthors: [ChatID: Int] = [:]
+    /// The order of queued entries.
     private var turns = OutboxTurns()
     private var lastPlace: UInt64 = 0
     private var lastGroup: UInt64 = 0
-    /// How many of the entries on the wire have a text, by its hash.
+    /// The number of entries on the wire by the hash of the text.
     private(set) var texts: [Int: Int] = [:]
-    /// Entries are looked for by their texts, also for what others say.
+    /// Entries are matched by text, also with unrelated messages.
     var matchesTexts = false
-    /// A history can tell whether unsettled entries arrived, sooner or later.
-    var historyTells = false
+    /// A history can resolve unknown entries.
+    var historyResolves = false
     var failures = FailedMessages()
-    /// What only a pong confirmed, while a history may yet be asked for it.
+    /// Messages confirmed by a pong alone, while a history may still be asked for them.
     var delivered = DeliveredMessages()
-    /// Entries of an earlier process that may be too long for one frame.
+    /// Restored entries that may be too long for one frame.
     private var uncut: [ChatID] = []
-    /// Something may yet tell whether unsettled entries arrived, so their authors' later ones wait for that.
-    var waitsForUnsettled = false { didSet { turns.release() } }
-    /// No intention is formed before this.
-    private(set) var intentionsPausedUntil: MonotonicInstant?
+    /// Unknown entries may still be resolved, so their authors' later messages wait.
+    var waitsForUnknown = false { didSet { turns.release() } }
+    /// No attempt is persisted before this.
+    private(set) var attemptsPausedUntil: MonotonicInstant?
 
     init() {}
 
     init(_ traits: DialectTraits) {
         matchesTexts = traits.messageIDOrigin == .server
-        historyTells = traits.history != .none
-        waitsForUnsettled = traits.history != .none
+        historyResolves = traits.history != .none
+        waitsForUnknown = traits.history != .none
     }
 
     var count: Int { lists.count }
     var isEmpty: Bool { lists.count == 0 }
-    /// All of them, those of each author in the order in which they were or will be written. For tests and for the end: it copies.
+    /// All entries; those of each author in the order of writing. For tests and for shutdown: it copies.
     var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
-    /// So many of ``entries`` are on the wire, perhaps.
+    /// The number of ``entries`` that may be on the wire.
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
-    var hasUnsettled: Bool { !unsettledAuthors.isEmpty }
-    var oldestUnsettled: OutboxEntry? { hasUnsettled ? lists.first(.open).flatMap { lists[$0] } : nil }
-    /// The oldest unsettled entry, where no history will tell.
-    private var oldestUntellable: OutboxEntry? { historyTells ? nil : oldestUnsettled }
+    var hasUnknown: Bool { !unknownAuthors.isEmpty }
+    var oldestUnknown: OutboxEntry? { hasUnknown ? lists.first(.open).flatMap { lists[$0] } : nil }
+    /// The oldest unknown entry, where no history can resolve it.
+    private var oldestUnresolvable: OutboxEntry? { historyResolves ? nil : oldestUnknown }
     var hasDoubtful: Bool { lists.last(.open).flatMap { lists[$0] }?.state == .doubtful }
-    /// Something can be written.
+    /// An entry can be written.
     var hasQueued: Bool { mutating get { nextSlot() != nil } }
-    /// Something waits for the store.
-    var waitsForStore: Bool { lists.first(.accepting) != nil || lists.first(.intending) != nil }
+    /// An entry waits for the store.
+    var waitsForStore: Bool { lists.first(.accepting) != nil || lists.first(.recordingAttempt) != nil }
 
     private mutating func nextSlot() -> Int? {
-        turns.next(passingOver: waitsForUnsettled ? unsettledAuthors : [:])
+        turns.next(passingOver: waitsForUnknown ? unknownAuthors : [:])
     }
 
     mutating func append(_ entry: OutboxEntry) {
@@ -256,24 +253,24 @@ struct Outbox {
         }
     }
 
-    /// Puts what an earlier process left in front of everything, oldest first: what was written is unsettled.
+    /// Inserts restored entries in front of all others, oldest first; those persisted as written are unknown.
     mutating func restore(_ left: [OutboxEntry]) {
         uncut += left.compactMap(\.message.id)
         let (firstOpen, firstQueued, oldest) = (lists.first(.open), lists.first(.queued), lists.oldest)
         var queued: [(slot: Int, entry: OutboxEntry)] = []
         for entry in left {
-            let isUnsettled = entry.state == .unsettled
+            let isUnknown = entry.state == .unknownAfterDisconnect
             let slot = lists.insert(
-                entry, into: isUnsettled ? .open : .queued, before: isUnsettled ? firstOpen : firstQueued,
+                entry, into: isUnknown ? .open : .queued, before: isUnknown ? firstOpen : firstQueued,
                 olderThan: oldest)
             enter(slot, entry)
-            if isUnsettled { countUnsettled(entry) } else { queued.append((slot, entry)) }
+            if isUnknown { countUnknown(entry) } else { queued.append((slot, entry)) }
         }
         for (item, line) in zip(queued, turns.restore(queued)) { lists.modify(item.slot) { $0.line = line } }
     }
 
-    private mutating func countUnsettled(_ entry: OutboxEntry) {
-        unsettledAuthors[entry.origin.puppet, default: 0] += 1
+    private mutating func countUnknown(_ entry: OutboxEntry) {
+        unknownAuthors[entry.origin.puppet, default: 0] += 1
         countText(entry)
     }
 
@@ -287,10 +284,10 @@ struct Outbox {
         if let count = texts[hash] { texts[hash] = count > 1 ? count - 1 : nil }
     }
 
-    /// The entry was unsettled and is no longer.
-    private mutating func discountUnsettled(_ entry: OutboxEntry) {
-        guard let count = unsettledAuthors[entry.origin.puppet] else { return }
-        unsettledAuthors[entry.origin.puppet] = count > 1 ? count - 1 : nil
+    /// The entry is no longer unknown.
+    private mutating func discountUnknown(_ entry: OutboxEntry) {
+        guard let count = unknownAuthors[entry.origin.puppet] else { return }
+        unknownAuthors[entry.origin.puppet] = count > 1 ? count - 1 : nil
         if count == 1 { turns.release() }
     }
 
@@ -298,7 +295,7 @@ struct Outbox {
         let list = lists.list(of: slot)
         guard let entry = lists.remove(slot) else { return nil }
         if list == .queued { turns.remove(slot) }
-        if entry.state == .unsettled { discountUnsettled(entry) }
+        if entry.state == .unknownAfterDisconnect { discountUnknown(entry) }
         if list == .open || list == .written { discountText(entry) }
         if let id = entry.message.id, slots[id] == slot { slots[id] = nil }
         if let part = entry.part {
@@ -312,7 +309,7 @@ struct Outbox {
         return entry
     }
 
-    /// Takes out what has arrived.
+    /// Removes a confirmed entry.
     mutating func confirm(_ slot: Int) -> OutboxEntry? {
         if let part = lists[slot]?.part {
             pieces[part.group]?.arrived.insert(part.index)
@@ -330,22 +327,22 @@ struct Outbox {
         }
     }
 
-    /// Who was `author` is somebody else now: what they said goes, and nobody is told of it. Returns which failures are
-    /// forgotten for it. Walks all entries.
+    /// Removes the messages of `author`, a purged account, without notifications. Returns the failures dropped for it.
+    /// Walks all entries.
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
         for slot in slots.values where lists[slot]?.origin.puppet == author {
             lists.modify(slot) { $0.origin.disown(as: nobody) }
             if let entry = lists[slot] { turns.reattribute(slot, entry) }
         }
         turns.release()
-        if let count = unsettledAuthors.removeValue(forKey: author) { unsettledAuthors[nobody, default: 0] += count }
+        if let count = unknownAuthors.removeValue(forKey: author) { unknownAuthors[nobody, default: 0] += count }
         return failures.disown(author, as: nobody)
     }
 
     // MARK: - The store
 
-    /// Acceptances up to a ticket are decided, and those that are refused, wherever they lie: in front of them changes may
-    /// wait that the store cannot keep yet. Returns the refused ones.
+    /// Resolves acceptances up to a ticket: they are persisted, or in `refused`. Changes in front of them may still
+    /// wait for the store. Returns the refused ones.
     mutating func settle(through ticket: StoreTicket, refused: Set<StoreTicket>) -> [OutboxEntry] {
         var gone: [OutboxEntry] = []
         while let slot = lists.first(.accepting), case .accepting(let own) = lists[slot]?.state, own <= ticket {
@@ -366,7 +363,7 @@ struct Outbox {
         return gone
     }
 
-    /// There was no room for an order. Returns the acceptances in it; what was to be written waits again.
+    /// The store had no room for an order. Returns its acceptances; attempts are queued again.
     mutating func overflowed(_ ticket: StoreTicket, now: MonotonicInstant) -> [OutboxEntry] {
         var gone: [OutboxEntry] = []
         var slot = lists.last(.accepting)
@@ -375,15 +372,16 @@ struct Outbox {
             if own == ticket, let entry = remove(at) { gone.append(entry) }
         }
         var isPaused = false
-        while let at = lists.last(.intending), case .intending(let own) = lists[at]?.state, own >= ticket {
+        while let at = lists.last(.recordingAttempt), case .recordingAttempt(let own) = lists[at]?.state, own >= ticket
+        {
             withdraw(at)
             isPaused = true
         }
-        if isPaused { intentionsPausedUntil = now + Self.intentionPause }
+        if isPaused { attemptsPausedUntil = now + Self.attemptPause }
         return gone.reversed()
     }
 
-    /// Puts an entry in front of all that is queued.
+    /// Moves an entry to the front of the queue.
     private mutating func withdraw(_ slot: Int) {
         change(slot, to: .queued)
         lists.move(slot, to: .queued, before: lists.first(.queued))
@@ -391,15 +389,15 @@ struct Outbox {
     }
 
     /// Ends a pause that is over.
-    mutating func mayIntend(_ now: MonotonicInstant) -> Bool {
-        if let until = intentionsPausedUntil, until <= now { intentionsPausedUntil = nil }
-        return intentionsPausedUntil == nil
+    mutating func mayRecordAttempt(_ now: MonotonicInstant) -> Bool {
+        if let until = attemptsPausedUntil, until <= now { attemptsPausedUntil = nil }
+        return attemptsPausedUntil == nil
     }
 
-    /// The next entry goes on the wire when the store has kept that it may be there.
-    mutating func markNextIntending(_ ticket: StoreTicket, _ frames: [EncodedFrame]) {
+    /// The next entry is written once its attempt is persisted.
+    mutating func markNextRecording(_ ticket: StoreTicket, _ frames: [EncodedFrame]) {
         guard let slot = nextSlot() else { return }
-        leaveQueue(slot, to: .intending, .intending(ticket))
+        leaveQueue(slot, to: .recordingAttempt, .recordingAttempt(ticket))
         lists.modify(slot) { $0.frames = frames }
     }
 
@@ -417,17 +415,18 @@ struct Outbox {
         if let entry = lists[slot] { turns.take(slot, of: entry.turn) }
     }
 
-    /// The next entry whose intention is on disk; nil: none.
-    func nextIntended(through ticket: StoreTicket) -> OutboxEntry? {
-        guard let entry = lists.first(.intending).flatMap({ lists[$0] }), case .intending(let own) = entry.state,
+    /// The next entry whose attempt is persisted; nil: none.
+    func nextRecorded(through ticket: StoreTicket) -> OutboxEntry? {
+        guard let entry = lists.first(.recordingAttempt).flatMap({ lists[$0] }),
+            case .recordingAttempt(let own) = entry.state,
             own <= ticket
         else { return nil }
         return entry
     }
 
     /// - Parameter frameCount: of the session, with this message.
-    mutating func markIntendedWritten(at now: MonotonicInstant, frameCount: UInt64) {
-        guard let slot = lists.first(.intending) else { return }
+    mutating func markRecordedWritten(at now: MonotonicInstant, frameCount: UInt64) {
+        guard let slot = lists.first(.recordingAttempt) else { return }
         lists.move(slot, to: .written)
         wrote(slot, at: now, frameCount)
     }
@@ -450,28 +449,29 @@ struct Outbox {
         wrote(slot, at: now, frameCount)
     }
 
-    /// Takes out the entry at the write position (it cannot be sent at all).
+    /// Removes the next entry, which cannot be sent at all.
     mutating func removeNext() -> OutboxEntry? {
         guard let slot = nextSlot() else { return nil }
         spendTurn(slot)
         return remove(slot)
     }
 
-    /// The link is gone. Everything unconfirmed goes again, oldest first, unless that could make a second message of it.
-    /// What only pongs confirmed is unsettled, whoever makes the ids: IRC has it, so a history is asked first.
+    /// The link is lost. All unconfirmed entries are queued again, oldest first, unless that could duplicate them.
+    /// Those confirmed by pongs alone become unknown, with any kind of id: IRC has seen them, so a history is asked
+    /// first.
     ///
-    /// - Returns: what was to be written and certainly was not: it waits again.
+    /// - Returns: attempts that were not written: they are queued again.
     @discardableResult
     mutating func linkLost(mayRepeat: Bool = true, now: MonotonicInstant) -> [OutboxEntry] {
-        intentionsPausedUntil = nil
-        let intended = lists.entries(.intending)
-        while let slot = lists.last(.intending) { withdraw(slot) }
+        attemptsPausedUntil = nil
+        let intended = lists.entries(.recordingAttempt)
+        while let slot = lists.last(.recordingAttempt) { withdraw(slot) }
         if mayRepeat {
             for list in [OutboxLists.Name.written, .open] {
                 var slot = lists.last(list)
                 while let at = slot {
                     slot = lists.previous(before: at)
-                    guard lists[at]?.state != .unsettled else { continue }
+                    guard lists[at]?.state != .unknownAfterDisconnect else { continue }
                     lists.modify(at) { $0.mayHaveArrived = true }
                     requeue(at)
                 }
@@ -491,7 +491,8 @@ struct Outbox {
         return intended
     }
 
-    /// What a pong confirmed lately may have been refused: a history is to tell. Returns whether there was anything.
+    /// The backend may have refused messages that a pong confirmed lately: a history decides. Returns whether there
+    /// were any.
     mutating func suspectDelivered(since: MonotonicInstant, now: MonotonicInstant, _ complaint: String) -> Bool {
         var suspects = delivered.take(since: since)
         for index in suspects.indices { (suspects[index].isRepeated, suspects[index].complaint) = (true, complaint) }
@@ -499,21 +500,21 @@ struct Outbox {
         return !suspects.isEmpty
     }
 
-    /// Puts what only pongs confirmed in front of all else that is unsettled over this link. Its age begins anew: it went in
-    /// time, and IRC has seen it.
+    /// Puts entries confirmed by pongs alone in front of all others that are unknown. Their age begins anew: they were
+    /// sent in time, and IRC has seen them.
     private mutating func reopen(_ entries: [OutboxEntry], _ now: MonotonicInstant) {
-        let first = lists.first(.open, where: { $0.unsettledAt == now || $0.state != .unsettled })
+        let first = lists.first(.open, where: { $0.unknownSince == now || $0.state != .unknownAfterDisconnect })
         for var entry in entries {
-            entry.state = .unsettled
-            (entry.acceptedAt, entry.unsettledAt, entry.missedAt) = (now, now, nil)
+            entry.state = .unknownAfterDisconnect
+            (entry.acceptedAt, entry.unknownSince, entry.missedAt) = (now, now, nil)
             let slot = lists.insert(entry, into: .open, before: first, olderThan: nil)
             enter(slot, entry)
-            countUnsettled(entry)
+            countUnknown(entry)
         }
     }
 
-    /// A history is to tell what became of what was not answered in time. Returns whether there was anything.
-    mutating func unsettleDoubtful(now: MonotonicInstant) -> Bool {
+    /// Unanswered messages become unknown, for a history to resolve. Returns whether there were any.
+    mutating func markDoubtfulUnknown(now: MonotonicInstant) -> Bool {
         guard hasDoubtful else { return false }
         var slot = lists.last(.open)
         while let at = slot, lists[at]?.state == .doubtful {
@@ -524,41 +525,44 @@ struct Outbox {
     }
 
     private mutating func unsettle(_ slot: Int, _ now: MonotonicInstant) {
-        guard let entry = lists[slot], entry.state != .unsettled else { return }
-        change(slot, to: .unsettled)
-        lists.modify(slot) { ($0.unsettledAt, $0.missedAt) = (now, nil) }
-        unsettledAuthors[entry.origin.puppet, default: 0] += 1
+        guard let entry = lists[slot], entry.state != .unknownAfterDisconnect else { return }
+        change(slot, to: .unknownAfterDisconnect)
+        lists.modify(slot) { ($0.unknownSince, $0.missedAt) = (now, nil) }
+        unknownAuthors[entry.origin.puppet, default: 0] += 1
     }
 
-    /// What was on the wire goes again, before all that is queued.
+    /// Queues an entry from the wire again, ahead of all others.
     private mutating func requeue(_ slot: Int) {
         guard let entry = lists[slot] else { return }
-        if entry.state == .unsettled { discountUnsettled(entry) }
+        if entry.state == .unknownAfterDisconnect { discountUnknown(entry) }
         discountText(entry)
         withdraw(slot)
     }
 
-    /// Unsettled entries, oldest first.
-    var unsettled: [OutboxEntry] { hasUnsettled ? lists.entries(.open).filter { $0.state == .unsettled } : [] }
-    /// Written over this link or an earlier one, and not confirmed; oldest first.
+    /// Unknown entries, oldest first.
+    var unknown: [OutboxEntry] { hasUnknown ? lists.entries(.open).filter { $0.state == .unknownAfterDisconnect } : [] }
+    /// Entries written over this link or an earlier one and unconfirmed; oldest first.
     var unconfirmed: [OutboxEntry] { lists.entries(.open) + lists.entries(.written) }
 
-    /// A history that was asked for at `asked` reaches back to unsettled entries and has none of them. Those that it lacks
-    /// for the first time are noted; those that another one lacked long enough ago go again, once.
+    /// A history requested at `asked` covers unknown entries and lacks them. Entries lacked for the first time are
+    /// noted; entries that an earlier one lacked long enough ago are sent again, once.
     ///
     /// - Parameters:
-    ///   - isOnce: an entry goes again once at most; elsewhere the backend answers, so that each time is as safe as the first.
-    ///   - reaches: whether the history would have an entry.
-    /// - Returns: those about which nothing more can be done; they are taken out.
+    ///   - isOnce: an entry is retransmitted once at most; elsewhere the backend answers, so that each time is as safe
+    ///     as the first.
+    ///   - reaches: whether the history covers an entry.
+    /// - Returns: unresolvable entries, which are removed.
     mutating func settleMissing(
         asked: MonotonicInstant, patience: Duration, isOnce: Bool, reaches: (OutboxEntry) -> Bool
     ) -> [OutboxEntry] {
         var given: [OutboxEntry] = []
         var again: [Int] = []
-        var slot = hasUnsettled ? lists.first(.open) : nil
+        var slot = hasUnknown ? lists.first(.open) : nil
         while let at = slot, let entry = lists[at] {
             slot = lists.next(after: at)
-            guard entry.state == .unsettled, entry.unsettledAt.map({ $0 <= asked }) ?? true else { continue }
+            guard entry.state == .unknownAfterDisconnect, entry.unknownSince.map({ $0 <= asked }) ?? true else {
+                continue
+            }
             guard reaches(entry) else {
                 if remove(at) != nil { given.append(give(up: entry)) }
                 continue
@@ -581,31 +585,31 @@ struct Outbox {
         return given
     }
 
-    /// When a history is to be asked for again what one lacked; nil: none lacked anything.
+    /// The time at which a second history is needed for missing entries; nil: none is missing.
     func nextLook(patience: Duration) -> MonotonicInstant? {
-        hasUnsettled ? unsettled.compactMap(\.missedAt).min().map { $0 + patience } : nil
+        hasUnknown ? unknown.compactMap(\.missedAt).min().map { $0 + patience } : nil
     }
 
-    /// Nothing will tell any more whether the unsettled entries arrived: takes them out.
-    mutating func giveUpUnsettled() -> [OutboxEntry] {
+    /// Removes the unknown entries: nothing will resolve them any more.
+    mutating func giveUpUnknown() -> [OutboxEntry] {
         var given: [OutboxEntry] = []
-        while hasUnsettled, let slot = lists.first(.open), let entry = remove(slot) { given.append(give(up: entry)) }
+        while hasUnknown, let slot = lists.first(.open), let entry = remove(slot) { given.append(give(up: entry)) }
         return given
     }
 
-    /// Puts pieces where the next entry is, which is too long for one frame.
-    /// A number for the pieces of one message.
+    /// A new group number for the pieces of one message.
     mutating func newGroup() -> UInt64 {
         lastGroup += 1
         return lastGroup
     }
 
+    /// Replaces the next entry, which is too long for one frame, by pieces.
     mutating func splitNext(_ pieces: [OutboxEntry]) {
         guard let slot = nextSlot() else { return }
         split(slot, pieces)
     }
 
-    /// The same for an entry of an earlier process, once it is known how long a frame can be.
+    /// The same for a restored entry, once the frame size is known.
     mutating func split(id: ChatID, _ pieces: [OutboxEntry]) {
         if let slot = slots[id] { split(slot, pieces) }
     }
@@ -614,18 +618,18 @@ struct Outbox {
         let list = lists.list(of: slot)
         var isFirst = true
         for var piece in pieces {
-            // Said once, so it is announced once.
+            // One message, so one announcement.
             if !isFirst { piece.isWaitAnnounced = true }
             isFirst = false
             let at = lists.insert(piece, into: list, before: slot, olderThan: slot)
             if list == .queued { turns.insert(at, piece, before: slot) }
             enter(at, piece)
-            if piece.state == .unsettled { countUnsettled(piece) }
+            if piece.state == .unknownAfterDisconnect { countUnknown(piece) }
         }
         _ = remove(slot)
     }
 
-    /// What an earlier process left, once.
+    /// Removes and returns the restored entries that are not split yet.
     mutating func takeUncut() -> [OutboxEntry] {
         defer { uncut = [] }
         return uncut.compactMap { slots[$0] }.compactMap { lists[$0] }
@@ -636,7 +640,7 @@ struct Outbox {
         entry.part.map { pieces[$0.group] != nil } ?? false
     }
 
-    /// So many pieces of the message, from the first on, have arrived.
+    /// The number of leading pieces confirmed.
     func arrivedPieces(of entry: OutboxEntry) -> Int {
         entry.part.flatMap { pieces[$0.group]?.leading } ?? entry.confirmedPieces
     }
@@ -647,16 +651,16 @@ struct Outbox {
         for slot in others { _ = remove(slot) }
     }
 
-    // MARK: - Put off
+    // MARK: - Deferral
 
-    /// What was to be written next and certainly was not waits again.
-    mutating func withdrawIntended() -> [OutboxEntry] {
-        let intended = lists.entries(.intending)
-        while let slot = lists.last(.intending) { withdraw(slot) }
+    /// Attempts not written yet are queued again.
+    mutating func withdrawRecording() -> [OutboxEntry] {
+        let intended = lists.entries(.recordingAttempt)
+        while let slot = lists.last(.recordingAttempt) { withdraw(slot) }
         return intended
     }
 
-    /// The backend did not take the message with `id` for now: it goes again, in its place. False: that is not on the wire.
+    /// The backend deferred the message with `id`: it is queued again, in its order. False: it is not on the wire.
     mutating func putOff(id: ChatID) -> Bool {
         guard let slot = slots[id], lists.list(of: slot) == .written || lists[slot]?.state == .doubtful else {
             return false
@@ -665,8 +669,8 @@ struct Outbox {
         return true
     }
 
-    /// The same where the backend does not say which: a pause blames nobody, so a guess is no harm. Where a second sending is
-    /// the same message, all that is in flight goes again; elsewhere what was written last does.
+    /// The same without a reference: a pause needs no exact match. Where retransmission is idempotent, all in flight is
+    /// queued again; elsewhere the last one written.
     mutating func putOffUnnamed(mayRepeat: Bool) -> Bool {
         guard let newest = lists.last(.written) ?? (hasDoubtful ? lists.last(.open) : nil) else { return false }
         guard mayRepeat else {
@@ -687,7 +691,7 @@ struct Outbox {
     /// Removes what is older than `maxAge`.
     mutating func expire(maxAge: Duration, now: MonotonicInstant) -> [OutboxEntry] {
         var expired: [OutboxEntry] = []
-        while let entry = oldestUntellable, now - entry.acceptedAt >= Self.unsettledAge, let slot = lists.first(.open) {
+        while let entry = oldestUnresolvable, now - entry.acceptedAt >= Self.unknownAge, let slot = lists.first(.open) {
             _ = remove(slot)
             expired.append(give(up: entry))
         }
@@ -698,7 +702,7 @@ struct Outbox {
         return expired
     }
 
-    /// What a connection said is another client's than was thought.
+    /// The messages of a connection belong to another client name.
     mutating func renameClient(_ client: ClientID, to name: String) {
         for list in OutboxLists.Name.allCases {
             var slot = lists.first(list)
@@ -712,15 +716,15 @@ struct Outbox {
     /// Empties the outbox.
     mutating func takeAll() -> [OutboxEntry] {
         let all = entries
-        let (failures, matchesTexts, waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
-        let (historyTells, delivered) = (historyTells, delivered)
+        let (failures, matchesTexts, waitsForUnknown) = (failures, matchesTexts, waitsForUnknown)
+        let (historyResolves, delivered) = (historyResolves, delivered)
         self = Outbox()
-        (self.historyTells, self.delivered) = (historyTells, delivered)
-        (self.failures, self.matchesTexts, self.waitsForUnsettled) = (failures, matchesTexts, waitsForUnsettled)
+        (self.historyResolves, self.delivered) = (historyResolves, delivered)
+        (self.failures, self.matchesTexts, self.waitsForUnknown) = (failures, matchesTexts, waitsForUnknown)
         return all
     }
 
-    /// Entries whose author should hear that they wait; each is named once.
+    /// Entries whose author should be notified of the delay; each is returned once.
     mutating func takeWaitAnnouncements(now: MonotonicInstant) -> [OutboxEntry] {
         var waiting: [OutboxEntry] = []
         while let slot = nextUnannounced(), let entry = lists[slot], now - entry.acceptedAt >= Self.announceAfter {
@@ -731,7 +735,7 @@ struct Outbox {
         return waiting
     }
 
-    /// The oldest entry whose author may have to hear that it waits.
+    /// The oldest entry whose author may have to be notified of a delay.
     private mutating func nextUnannounced() -> Int? {
         while firstUnannounced < unannounced.count {
             let (slot, serial) = unannounced[firstUnannounced]
@@ -745,7 +749,7 @@ struct Outbox {
         return nil
     }
 
-    /// Moves written entries that were not confirmed in time to doubtful. True when there were any.
+    /// Marks written entries that were not confirmed in time as doubtful. True when there were any.
     mutating func takeDoubtful(now: MonotonicInstant) -> Bool {
         var found = false
         while let at = oldestWritten, now - at >= Self.confirmationWait, let slot = lists.first(.written) {
@@ -756,16 +760,16 @@ struct Outbox {
         return found
     }
 
-    /// When something in here comes due next, apart from the write budget.
+    /// The next deadline, apart from the write budget.
     mutating func nextDeadline(maxAge: Duration) -> MonotonicInstant? {
         var due: MonotonicInstant?
         func add(_ time: MonotonicInstant) { due = due.map { min($0, time) } ?? time }
         if let oldest = lists.oldest.flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
         if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
-        if let entry = oldestUntellable { add(entry.acceptedAt + Self.unsettledAge) }
+        if let entry = oldestUnresolvable { add(entry.acceptedAt + Self.unknownAge) }
         if let oldestWritten { add(oldestWritten + Self.confirmationWait) }
         if let due = delivered.due { add(due) }
-        if let intentionsPausedUntil, lists.first(.queued) != nil { add(intentionsPausedUntil) }
+        if let attemptsPausedUntil, lists.first(.queued) != nil { add(attemptsPausedUntil) }
         return due
     }
 }

@@ -1,18 +1,17 @@
-/// The entries of an outbox in several lists, each in an order of its own: whatever is done to one entry costs the same
-/// however many there are.
+/// The entries of an outbox in several ordered lists, with constant cost for every operation on an entry.
 ///
-/// Linked lists over one array of slots. The place of an entry is its slot, which stays the same while the entry moves from
-/// list to list and is used again when it is gone.
+/// Linked lists over one array of slots. An entry stays in its slot while it moves from list to list; the slot is
+/// reused when it is gone.
 struct OutboxLists {
     /// In the order in which the lists follow each other.
     enum Name: Int, CaseIterable {
-        /// Written, and nobody knows whether it arrived: over a lost link, or without an answer in time.
+        /// Written with an unknown outcome: over a lost link, or without an answer in time.
         case open
         case written
-        /// To be written when the store has kept that it may be.
-        case intending
+        /// To be written once the attempt is persisted.
+        case recordingAttempt
         case queued
-        /// Not on disk yet.
+        /// Not persisted yet.
         case accepting
     }
 
@@ -21,10 +20,10 @@ struct OutboxLists {
         var list = Name.queued
         var previous: Int?
         var next: Int?
-        /// The neighbours by age, whatever their lists.
+        /// The neighbours by age, across lists.
         var older: Int?
         var newer: Int?
-        /// Tells this entry from another that had the slot before.
+        /// Distinguishes this entry from earlier ones in the slot.
         var serial: UInt64 = 0
     }
 
@@ -120,7 +119,7 @@ struct OutboxLists {
         if let newer { slots[newer].older = older } else { newest = older }
         slots[slot].entry = nil
         free.append(slot)
-        // What a long outage needed is given back.
+        // Memory of a long outage is released.
         if free.count == slots.count {
             slots.removeAll(keepingCapacity: slots.count <= 1024)
             free.removeAll(keepingCapacity: free.count <= 1024)

@@ -1,25 +1,25 @@
 import BridgeTypes
 import ChatModel
 
-/// Who is next among those whose messages are queued: a round robin, so that a talkative sender delays nobody else.
+/// The order of queued messages: a round robin of authors, so that a talkative sender delays no other.
 ///
 /// | line              | contents                                                          | goes                      |
 /// |-------------------|-------------------------------------------------------------------|---------------------------|
 /// | again             | chosen before, not written or to be written again                 | first, in the old order   |
-/// | author, network,  | what a person, all guests of one network address, or a bot under  | one message of each in    |
-/// | relay             | other names have queued                                           | turn                      |
+/// | author, network,  | queued messages of a person, of all guests of a network address,  | one message of each in    |
+/// | relay             | of a bot under other names                                        | turn                      |
 ///
-/// Pieces of one message are written together, and count as one message. An author, and a client, with something in a line
-/// stays in that line until it is empty: nobody's messages are swapped by a new address, a new nick or a login.
+/// Pieces of one message are written together, and count as one message. An author, or a client, with an entry in a
+/// line stays in that line until it is empty: no change of address, nick or login reorders messages.
 ///
-/// Linked lists over the slots of ``OutboxLists``, and a ring of the lines that have something: every verb costs the same
-/// however many entries, and lines, there are. Entries that may not go are passed over once.
+/// Linked lists over the slots of ``OutboxLists``, and a ring of non-empty lines: every verb costs the same with any
+/// number of entries and lines. Entries that must wait are passed over once.
 struct OutboxTurns {
     enum Line: Hashable {
         case again
         /// One person, by the id upstream.
         case author(ChatID)
-        /// Guests who cannot be told apart.
+        /// Indistinguishable guests.
         case network(String)
         /// All names under which a bot speaks, by the bot's nick.
         case relay(String)
@@ -35,7 +35,7 @@ struct OutboxTurns {
         var line: Line?
         var previous: Int?
         var next: Int?
-        /// What stays together.
+        /// The message of a piece.
         var group: UInt64?
         var author: ChatID?
         var client: ClientID?
@@ -58,23 +58,24 @@ struct OutboxTurns {
         var first: Int?
         var last: Int?
         var isInRing = false
-        /// What lies up to here may not go, as long as nobody was released.
+        /// Entries up to here must wait, until a release.
         var passed: Int?
         var passedAtRelease = 0
     }
 
     private var links: [Link] = []
     private var lines: [Line: Ends] = [:]
-    /// Where members have something queued, and how much. The line `again` counts for none: it comes first anyway.
+    /// The line in which a member has entries, and their number. The line `again` is not counted: it comes first
+    /// anyway.
     private var places: [Member: (line: Line, count: Int)] = [:]
     /// The lines whose turn comes, from ``head`` on.
     private var ring: [Line] = []
     private var head = 0
-    /// Lines out of the ring in which nothing may go.
+    /// Lines out of the ring whose entries must wait.
     private var blocked: [Line] = []
     private var releases = 0
     private var count = 0
-    /// The line and the message of which a piece was taken last.
+    /// The line and the message of the last piece taken.
     private var underway: (line: Line, group: UInt64)?
 
     // MARK: - The choice
@@ -110,9 +111,9 @@ struct OutboxTurns {
         return slot
     }
 
-    /// Takes out what ``next(passingOver:)`` chose: the next line has its turn.
+    /// Removes the entry chosen by ``next(passingOver:)`` and advances the ring.
     ///
-    /// - Parameter home: the entry's own line, also where it goes again.
+    /// - Parameter home: the entry's own line, also where it is sent again.
     mutating func take(_ slot: Int, of home: Line) {
         guard let line = links[slot].line else { return }
         if head < ring.count, ring[head] == line {
@@ -127,13 +128,13 @@ struct OutboxTurns {
         if line != .again {
             underway = group.map { (home, $0) }
         } else if let group, let rest = lines[home]?.first, links[rest].group == group {
-            // What goes again may also lie in front of a message of which the first pieces have arrived.
+            // Retransmitted entries may also lie in front of a message whose first pieces are confirmed.
             underway = (home, group)
         }
         remove(slot)
     }
 
-    /// Some author no longer has to wait.
+    /// An author no longer has to wait.
     mutating func release() {
         releases += 1
         for line in blocked { awake(line) }
@@ -146,9 +147,9 @@ struct OutboxTurns {
         ring.append(line)
     }
 
-    // MARK: - Entering and leaving
+    // MARK: - Insertion and removal
 
-    /// At the end of its line. Returns which that is.
+    /// Appends to the entry's line. Returns that line.
     mutating func append(_ slot: Int, _ entry: OutboxEntry) -> Line {
         let link = Link(entry)
         let line = link.members.lazy.compactMap { [places] in places[$0]?.line }.first ?? entry.turn
@@ -156,7 +157,7 @@ struct OutboxTurns {
         return line
     }
 
-    /// What an earlier process left, in front of what the same authors said since. Returns their lines.
+    /// Inserts restored entries in front of newer ones of the same authors. Returns their lines.
     mutating func restore(_ left: [(slot: Int, entry: OutboxEntry)]) -> [Line] {
         var fronts: [Line: Int?] = [:]
         return left.map { slot, entry in
@@ -169,15 +170,15 @@ struct OutboxTurns {
         }
     }
 
-    /// Chosen before, and to be chosen again: by its place among what was chosen.
+    /// Inserts an entry that was chosen before, in the order of choice.
     mutating func putBack(_ slot: Int, _ entry: OutboxEntry) {
-        // Hardly anything stands in front of it.
+        // Few entries stand in front of it.
         var before = lines[.again]?.first
         while let at = before, links[at].place < entry.place { before = links[at].next }
         enter(slot, Link(entry), .again, before: before)
     }
 
-    /// In front of another, in the same line.
+    /// Inserts in front of another, in the same line.
     mutating func insert(_ slot: Int, _ entry: OutboxEntry, before other: Int) {
         guard let line = links[other].line else { return }
         enter(slot, Link(entry), line, before: other)
@@ -216,7 +217,7 @@ struct OutboxTurns {
         if line != .again { for member in link.members { leave(member) } }
         count -= 1
         guard count == 0 else { return }
-        // What a long outage needed is given back.
+        // Memory of a long outage is released.
         links.removeAll(keepingCapacity: links.count <= 1024)
         ring.removeAll(keepingCapacity: ring.count <= 1024)
         lines = [:]
@@ -234,7 +235,7 @@ struct OutboxTurns {
         places[member] = place.count > 1 ? (place.line, place.count - 1) : nil
     }
 
-    /// The entry's author is somebody else now.
+    /// The entry has another author now.
     mutating func reattribute(_ slot: Int, _ entry: OutboxEntry) {
         guard links.indices.contains(slot), let line = links[slot].line else { return }
         let new = Link(entry)

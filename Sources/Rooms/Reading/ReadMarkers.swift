@@ -1,13 +1,14 @@
 import ChatModel
 
-/// Up to where a member has read.
+/// The read position of a member.
 package struct ReadMarker {
     package var at: ChatTimestamp
-    /// The place of the newest message that it passed. Some wires count whole seconds: the next message may bear the same time.
+    /// The sequence number of the newest message that it passed. Some wires count whole seconds: the next message may
+    /// bear the same time.
     package var sequence: Int
 }
 
-/// The read markers of a room, by the readers' ids upstream, whether or not they are here.
+/// The read markers of a room, by the readers' ids upstream, present or not.
 package final class ReadMarkers {
     /// Markers of absent readers are dropped past this.
     private static let capacity = 10_000

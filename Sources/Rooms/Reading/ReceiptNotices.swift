@@ -5,11 +5,11 @@ import Identities
 import Upstream
 import WireBytes
 
-/// What each author was told of each reader.
+/// Receipts reported to each author, by reader.
 package final class ReceiptNotices {
     /// Coalescing: at most one line a reader and author in this time.
     package static let interval: Duration = .seconds(2)
-    /// Author and reader pairs remembered; past it the table starts anew (a receipt may then be told twice).
+    /// Author and reader pairs retained; past it the table starts anew (a receipt may then be reported twice).
     package static let capacity = 20_000
 
     package struct Key: Hashable {
@@ -30,7 +30,7 @@ package final class ReceiptNotices {
         var pendingDelivered: Mark?
     }
 
-    /// What is known of a pair from before this table did.
+    /// The positions reported before this table existed.
     package struct Told: Equatable {
         package var delivered = -1
         package var read = -1
@@ -40,12 +40,12 @@ package final class ReceiptNotices {
     /// The pairs of each side, so that ten thousand people who leave at once cost ten thousand steps.
     private var readersOf: [ClientID: Set<PersonID>] = [:]
     private var authorsOf: [PersonID: Set<ClientID>] = [:]
-    /// Keys of `states` with something to tell.
+    /// Keys of `states` with a pending report.
     private var pending: Set<Key> = []
 
-    /// Enters a receipt. True when something is to be told.
+    /// Records a receipt. True when a report is pending.
     ///
-    /// - Parameter before: what the author was told of the reader earlier; asked when the pair is new.
+    /// - Parameter before: an earlier report to the author; evaluated when the pair is new.
     func record(
         _ key: Key, state: ChatReceipt.State, mark: Mark, before: @autoclosure () -> Told? = nil
     ) -> Bool {
@@ -77,7 +77,7 @@ package final class ReceiptNotices {
         return true
     }
 
-    /// What may be told to `key` now; nil while the pause after the last line lasts.
+    /// Removes the pending report for `key`; nil while the pause after the last line lasts.
     func takeDue(_ key: Key, now: MonotonicInstant) -> (delivered: Mark?, read: Mark?)? {
         guard var entry = states[key], entry.pendingRead != nil || entry.pendingDelivered != nil else { return nil }
         if let told = entry.toldAt, now - told < Self.interval { return nil }
@@ -92,7 +92,7 @@ package final class ReceiptNotices {
         return due
     }
 
-    /// Who got and read what the author said.
+    /// The readers of an author's messages, and their positions.
     package func readers(of author: ClientID) -> [(reader: PersonID, told: Told)] {
         (readersOf[author] ?? []).compactMap { reader in
             states[Key(author: author, reader: reader)].map { state in
@@ -105,17 +105,17 @@ package final class ReceiptNotices {
         }
     }
 
-    /// What the author was told of the reader.
+    /// The positions reported to the author.
     package func told(_ key: Key) -> Told? { states[key].map { Told(delivered: $0.delivered, read: $0.read) } }
 
-    /// Pairs that wait for their pause to end, in a fixed order.
+    /// Pairs with a report waiting for the pause, in a fixed order.
     package var waiting: [Key] {
         pending.sorted { ($0.author.rawValue, $0.reader.rawValue) < ($1.author.rawValue, $1.reader.rawValue) }
     }
 
     package var isWaiting: Bool { !pending.isEmpty }
 
-    /// Pairs remembered.
+    /// The number of pairs.
     package var count: Int { states.count }
 
     package func forget(author: ClientID) {
@@ -136,9 +136,8 @@ package final class ReceiptNotices {
     }
 }
 
-/// What authors were told of readers, by who they are and not by their connections, so that nothing is told twice after a
-/// restart.
-package final class ToldReceipts {
+/// Receipts reported to authors, by identity and not by connection, so that none is repeated after a restart.
+package final class ReportedReceipts {
     package typealias Told = ReceiptNotices.Told
 
     private var authors: [ChatID: [Person.RemoteKey: Told]] = [:]
@@ -150,7 +149,7 @@ package final class ToldReceipts {
 
     package func forget(author: ChatID) { count -= authors.removeValue(forKey: author)?.count ?? 0 }
 
-    /// - Returns: what is known now; nil when that is no more than before.
+    /// - Returns: the new positions; nil when there is no progress.
     @discardableResult
     package func enter(author: ChatID, reader: Person.RemoteKey, _ told: Told) -> Told? {
         let known = authors[author]?[reader]

@@ -5,13 +5,13 @@ import Identities
 import Upstream
 import WireBytes
 
-// What the backend is told of reading and delivery.
+// Delivery and read receipts to the backend.
 
 extension Room {
-    /// Tells the backend that a message has reached somebody here, where the wire wants to know that.
+    /// Sends a delivery receipt for a message, where the wire expects one.
     func reportDelivery(of message: ChatMessage, _ context: RoomsContext) {
         guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
-            // Over the room's link nobody speaks who has one of their own.
+            // A member with an own link does not use the room's.
             let member = locals.values.filter({ ownLink(of: $0, context) == nil })
                 .min(by: { $0.client.rawValue < $1.client.rawValue }),
             let person = context.identities[member.person]
@@ -20,14 +20,14 @@ extension Room {
         pump(lane, context)
     }
 
-    /// Tells the backend what an IRC user has read, oldest first, in the way that the wire knows.
+    /// Sends an IRC user's read receipts, oldest first, in the form of the wire.
     func reportReading(
-        _ entries: [RecentMessages.Entry], reader: ChatPerson, over lane: SendLane, _ context: RoomsContext
+        _ entries: [RecentLog.Entry], reader: ChatPerson, over lane: SendLane, _ context: RoomsContext
     ) {
         guard lane.canSpeak || traits.readReport == .call else { return }
         var unread = entries
         if lane !== self.lane || settings.identity == .single {
-            // The account has read what any of its users has; its own messages need no reading.
+            // The account has read messages that any of its users has; its own need no receipt.
             unread = unread.filter { entry in
                 entry.sequence > lane.readSequence && !(entry.puppet.map { isSpeaker($0, over: lane) } ?? false)
             }

@@ -7,20 +7,20 @@ import WireBytes
 
 // Receipts and read markers.
 //
-// Down: the author of a message hears who received and read it, at most once a reader and two seconds, the newest message
-// standing for the older ones. Up: a read marker that moves becomes read receipts for the messages it passed.
+// Down: the author of a message is notified of delivery and reading, at most once a reader and two seconds, the newest
+// message standing for the older ones. Up: a read marker that moves becomes read receipts for the messages it passed.
 
 extension Room {
-    /// One read receipt a message where the wire wants that; more than this many unread ones are not worth telling.
+    /// Receipts per moved marker, where the wire has one for each message; older unread ones are omitted.
     static let maxReceiptsPerMarker = 50
 
     // MARK: - Down
 
-    /// Tells the author of each message; of several by one author the newest stands for all.
+    /// Notifies the author of each message; of several by one author the newest stands for all.
     func tellAuthors(
-        of entries: [RecentMessages.Entry], reader: PersonID, state: ChatReceipt.State, _ context: RoomsContext
+        of entries: [RecentLog.Entry], reader: PersonID, state: ChatReceipt.State, _ context: RoomsContext
     ) {
-        var newest: [ChatID: RecentMessages.Entry] = [:]
+        var newest: [ChatID: RecentLog.Entry] = [:]
         for entry in entries {
             guard let puppet = entry.puppet, entry.sequence > newest[puppet]?.sequence ?? -1 else { continue }
             newest[puppet] = entry
@@ -31,14 +31,14 @@ extension Room {
     }
 
     private func tellAuthor(
-        of entry: RecentMessages.Entry, reader: PersonID, state: ChatReceipt.State, _ context: RoomsContext
+        of entry: RecentLog.Entry, reader: PersonID, state: ChatReceipt.State, _ context: RoomsContext
     ) {
         guard let puppet = entry.puppet, let author = locals[puppet: puppet]?.person, author != reader else { return }
         let mark = ReceiptNotices.Mark(msgid: entry.msgid, sequence: entry.sequence)
-        // As it was before this: what the first of the author's clients is told is news to the others too.
+        // As it was before this: each of the author's clients gets the same report.
         let before =
             context.isDurable
-            ? readerKey(reader, context).flatMap { toldReceipts.told(author: puppet, reader: $0) } : nil
+            ? readerKey(reader, context).flatMap { reportedReceipts.told(author: puppet, reader: $0) } : nil
         for client in clients(of: author, context) {
             let key = ReceiptNotices.Key(author: client, reader: reader)
             guard receiptNotices.record(key, state: state, mark: mark, before: before) else { continue }
@@ -56,10 +56,10 @@ extension Room {
             RoomReading(
                 reader: RoomSpeaker(person), delivered: due.delivered?.msgid, read: due.read?.msgid,
                 newest: newest.flatMap { recent.entry(msgid: $0.msgid) }), in: self, to: key.author)
-        if context.isDurable { keepTold(key, context) }
+        if context.isDurable { persistReported(key, context) }
     }
 
-    /// What outlasts the process of a reader: under which id or name the backend knows them.
+    /// The persistent identity of a reader: their id or name on the backend.
     private func readerKey(_ reader: PersonID, _ context: RoomsContext) -> Person.RemoteKey? {
         guard let person = context.identities[reader] else { return nil }
         if case .remote(let key) = person.kind { return key }
@@ -67,9 +67,10 @@ extension Room {
         return Person.RemoteKey(backend: settings.backend, id: puppet, name: nil)
     }
 
-    private func keepTold(_ key: ReceiptNotices.Key, _ context: RoomsContext) {
+    private func persistReported(_ key: ReceiptNotices.Key, _ context: RoomsContext) {
         guard let author = locals[key.author]?.puppet, let reader = readerKey(key.reader, context),
-            let told = receiptNotices.told(key), let risen = toldReceipts.enter(author: author, reader: reader, told)
+            let told = receiptNotices.told(key),
+            let risen = reportedReceipts.enter(author: author, reader: reader, told)
         else { return }
         context.keep(
             .receipt(
@@ -89,7 +90,7 @@ extension Room {
         armReceipts(context)
     }
 
-    /// Who got and read what somebody said, as far as that is known, by name.
+    /// The readers of a user's messages, as far as known, by name.
     package func readers(of member: LocalMember, _ context: RoomsContext) -> [(name: String, told: ReceiptNotices.Told)]
     {
         var known: [String: ReceiptNotices.Told] = [:]
@@ -103,7 +104,7 @@ extension Room {
                 if let person = context.identities[reader] { enter(person.nick, told) }
             }
         }
-        for (reader, told) in toldReceipts.readers(of: member.puppet) {
+        for (reader, told) in reportedReceipts.readers(of: member.puppet) {
             let person =
                 context.identities.known(reader) ?? reader.id.flatMap { locals[puppet: $0]?.person }
             if let nick = person.flatMap({ context.identities[$0]?.nick }) ?? reader.name { enter(nick, told) }
@@ -117,17 +118,17 @@ extension Room {
         locals[client].flatMap { marker(ofAuthor: $0.puppet)?.at }
     }
 
-    /// By the reader's own id upstream, whether or not they are here.
+    /// By the reader's own id upstream, present or not.
     package func marker(ofAuthor reader: ChatID) -> ReadMarker? { markers[reader] }
 
-    /// The account chose anew what of its reading is told.
-    func setReceipts(_ policy: ReceiptPolicy?, of client: ClientID) {
+    /// Sets the account's new choice of receipts.
+    package func setReceipts(_ policy: ReceiptPolicy?, of client: ClientID) {
         locals[client]?.chose(policy ?? settings.receipts)
     }
 
-    /// The client read up to `at`. Markers only move forward and never into the future; but where a line bears that time,
-    /// it was read, and what stands in front of it, though it may not be later than what was read before. True when the
-    /// marker moved.
+    /// Moves the client's marker to `at`. Markers only move forward and never into the future; but where a line bears
+    /// that time, it counts as read with all lines in front of it, though its time may precede the marker's. True when
+    /// the marker moved.
     @discardableResult
     func moveMarker(of client: ClientID, to at: ChatTimestamp, _ context: RoomsContext) -> Bool {
         guard let member = locals[client] else { return false }
@@ -148,7 +149,7 @@ extension Room {
         return old.map { target > $0.at } ?? true
     }
 
-    /// Somebody whose client has no read markers spoke: they read what came before, where the room says so.
+    /// A message from a client without read markers: it implies reading the earlier ones, where the room is set so.
     package func spoke(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client], member.receipts == .speaking, !member.hasReadMarker,
             let newest = recent.newest
@@ -157,7 +158,7 @@ extension Room {
     }
 
     private func tellReading(
-        _ passed: [RecentMessages.Entry], by member: LocalMember, _ context: RoomsContext
+        _ passed: [RecentLog.Entry], by member: LocalMember, _ context: RoomsContext
     ) {
         guard member.receipts != .off else { return }
         let unread = passed.filter { $0.puppet != member.puppet && !$0.isNotice }.suffix(Self.maxReceiptsPerMarker)

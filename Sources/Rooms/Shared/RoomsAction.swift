@@ -4,7 +4,7 @@ import Media
 import Upstream
 import WireBytes
 
-/// What rooms, their links and the accounts behind these ask of the machine. The hub puts it into its own list, in order.
+/// Requests of rooms, links and backend accounts to the machine. The hub moves them to its own list, in order.
 package enum RoomsAction {
     case readCredentials(RoomID, afterRefusal: Bool)
     case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
@@ -14,7 +14,7 @@ package enum RoomsAction {
     case readTokens(BackendID)
     case saveTokens(BackendID, StoredTokens)
     case readSecrets(BackendID)
-    case callBackend(BackendCallID, BackendCallOrder)
-    case keepFile(KeptFile)
+    case callBackend(BackendCallID, BackendCallRequest)
+    case keepFile(StoredFile)
     case note(BridgeNote)
 }

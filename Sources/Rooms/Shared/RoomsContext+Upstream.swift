@@ -2,17 +2,17 @@ import BridgeTypes
 import Dialects
 import Upstream
 
-// Between the machines that have actions of their own and the one list of the bridge.
+// Adapters between machines with actions of their own and the bridge's list.
 
 extension RoomsContext {
-    /// Has a link do something, and hands on what it asks for.
+    /// Runs a verb of a link, and passes on its actions.
     package func drive<Outcome>(_ link: UpstreamSession, _ verb: (inout Turn) -> Outcome) -> Outcome {
         let outcome = verb(&turn)
         for action in link.takeActions() { carryOut(action, of: link) }
         return outcome
     }
 
-    /// Has an account at a backend do something, and hands on what it asks for.
+    /// Runs a verb of a backend account, and passes on its actions.
     package func drive<Outcome>(_ account: BackendAccount, _ verb: (inout Turn) -> Outcome) -> Outcome {
         let outcome = verb(&turn)
         for action in account.takeActions() { carryOut(action, of: account) }
@@ -44,11 +44,11 @@ extension RoomsContext {
         }
     }
 
-    /// Links that may connect now.
+    /// Takes the links that may connect now.
     package func takeConnectSlots() -> [RoomID] { upstream.connects.grant(&turn) }
 }
 
-// What rooms do with their links.
+// Verbs of links as rooms use them.
 extension UpstreamSession {
     package func start(_ context: RoomsContext) { context.drive(self) { start(&$0) } }
 
@@ -58,8 +58,9 @@ extension UpstreamSession {
         context.drive(self) { send(frames, &$0) }
     }
 
-    package func checkLiveness(isDemand: Bool = false, _ dialectContext: DialectContext, _ context: RoomsContext) {
-        context.drive(self) { checkLiveness(isDemand: isDemand, dialectContext, &$0) }
+    package func checkLiveness(requiresAnswer: Bool = false, _ dialectContext: DialectContext, _ context: RoomsContext)
+    {
+        context.drive(self) { checkLiveness(requiresAnswer: requiresAnswer, dialectContext, &$0) }
     }
 
     func probeDelivery(_ context: RoomsContext) { context.drive(self) { probeDelivery(&$0) } }

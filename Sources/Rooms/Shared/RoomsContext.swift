@@ -8,30 +8,30 @@ import Media
 import Upstream
 import WireBytes
 
-/// What the rooms of one process share with each other and with their front ends: the turn, the identities, the state that links
-/// have in common, in-flight changes of the store, and the list of actions that the hub hands on. Confined to its bridge.
+/// The state shared by the rooms of one process and their front ends: the turn, the identities, the links' shared
+/// state, in-flight changes of the store, and the actions for the hub. Confined to its bridge.
 package final class RoomsContext {
     package let settings: RoomsSettings
     package let identities: IdentityMap
     package let upstream: UpstreamShared
-    /// Handed on to machines that have actions of their own.
-    package var turn: Turn
-    /// What the hub has not taken yet.
+    /// Passed on to machines that have actions of their own.
+    package internal(set) var turn: Turn
+    /// Actions that the hub has not taken yet.
     package private(set) var actions: [RoomsAction] = []
-    /// The author of what is nobody's.
+    /// The placeholder author of reassigned messages.
     package private(set) lazy var nobody = turn.freshChatID()
-    /// Links of accounts' own. Their ids are below those of all rooms.
+    /// Own links of accounts. Their ids are below those of all rooms.
     package private(set) var ownLinks: [RoomID: OwnLink] = [:]
     private var ownLinkIDs: [String: RoomID] = [:]
-    /// What rooms want of their backends' accounts, in order.
-    private var backendWishes: [BackendWish] = []
+    /// Requests of rooms to their backends' accounts, in order.
+    private var requests: [RoomRequest] = []
     /// There is persistent storage.
     package let isDurable: Bool
     package let ledger = StoreLedger()
     private var lanesAwaitingStore: Set<RoomID> = []
-    /// Where backends want a token for their files, by the backend's name.
+    /// Base URLs of backends that require a token for files, by the backend's name.
     package let guardedBases: [String: HTTPURL]
-    /// Files that are uploaded here, also for whoever says their links.
+    /// Files uploaded here, which also resolve links quoted in messages.
     package let uploads: Uploads
 
     package init(
@@ -57,6 +57,9 @@ package final class RoomsContext {
 
     // MARK: - The turn
 
+    /// Lends a machine that has actions of its own what it may use of this turn.
+    package func withTurn<Result>(_ body: (inout Turn) -> Result) -> Result { body(&turn) }
+
     package var now: Now {
         get { turn.now }
         set { turn.begin(at: newValue) }
@@ -76,29 +79,28 @@ package final class RoomsContext {
 
     // MARK: - Actions
 
-    /// Gives away what rooms and links asked of the machine since this was called last, in order.
+    /// Hands over the actions of rooms and links since the last call, in order.
     package func handActions(to body: (RoomsAction) -> Void) {
-        // By their places: the array stays the only one, and keeps its memory.
+        // By index: the array is not copied, and retains its memory.
         for place in actions.indices { body(actions[place]) }
         actions.removeAll(keepingCapacity: true)
     }
 
     package func emit(_ action: RoomsAction) { actions.append(action) }
 
-    /// Has the store keep a change, where there is one. It goes with all that this verb changes, under
-    /// ``StoreLedger/next``.
+    /// Persists a change, where there is a store. It goes with all changes of this verb, under ``StoreLedger/next``.
     package func keep(_ change: @autoclosure () -> StoreOperation) {
         guard isDurable else { return }
         ledger.add(change())
     }
 
-    /// Has the store keep what is new of an accepted message.
+    /// Persists a change of an accepted message.
     package func keep(_ change: @autoclosure () -> StoreOperation, about message: ChatID) {
         guard isDurable else { return }
         ledger.add(change(), about: message)
     }
 
-    /// Something in the outbox of a room, or of an account's own link, waits for the store.
+    /// An outbox of a room, or of an account's own link, waits for the store.
     func awaitStore(_ lane: RoomID) { lanesAwaitingStore.insert(lane) }
 
     package func takeLanesAwaitingStore() -> [RoomID] {
@@ -110,7 +112,7 @@ package final class RoomsContext {
         emit(.note(BridgeNote(level, event, text, metadata)))
     }
 
-    /// Notes what was said, where the operator asked for that.
+    /// Logs chat text, where the operator enabled that.
     func noteChat(_ direction: String, room: String, nick: String, _ text: String) {
         guard settings.notesChatText else { return }
         note(
@@ -119,26 +121,28 @@ package final class RoomsContext {
 
     // MARK: - Backends
 
-    /// A link wants what its backend's account shows; the answer comes to ``UpstreamSession/credentialsRead(_:dialectContext:_:)``.
+    /// Requests the credentials of a link's backend account; the answer comes to
+    /// ``UpstreamSession/credentialsRead(_:dialectContext:_:)``.
     func requestCredentials(_ link: RoomID, afterRefusal: Bool) {
-        backendWishes.append(.credentials(link, afterRefusal: afterRefusal))
+        requests.append(.credentials(link, afterRefusal: afterRefusal))
     }
 
-    /// Asks for messages; the answer comes to ``Room/historyArrived(_:isComplete:_:)``.
-    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.history(room, query)) }
+    /// Requests messages; the answer comes to ``Room/historyArrived(_:isComplete:_:)``.
+    func requestHistory(_ room: RoomID, _ query: HistoryQuery) { requests.append(.history(room, query)) }
 
-    /// Asks for messages from before the room's beginning here; the answer comes to ``Room/olderArrived(_:isComplete:_:)``.
-    func requestOlder(_ room: RoomID, _ query: HistoryQuery) { backendWishes.append(.olderHistory(room, query)) }
+    /// Requests messages from before the room's beginning here; the answer comes to
+    /// ``Room/olderArrived(_:isComplete:_:)``.
+    func requestOlder(_ room: RoomID, _ query: HistoryQuery) { requests.append(.olderHistory(room, query)) }
 
-    /// Tells the backend that everything in the room was read.
-    func requestMarkRead(_ room: RoomID) { backendWishes.append(.markRead(room)) }
+    /// Marks all messages of the room as read on the backend.
+    func requestMarkRead(_ room: RoomID) { requests.append(.markRead(room)) }
 
-    /// Asks the backend as whom it sees an account; the answer comes to ``Room/ownIdentified(_:_:_:)``.
-    func requestOwnIdentity(_ own: RoomID) { backendWishes.append(.ownIdentity(own)) }
+    /// Requests an account's identity from the backend; the answer comes to ``Room/ownIdentified(_:_:_:)``.
+    func requestOwnIdentity(_ own: RoomID) { requests.append(.ownIdentity(own)) }
 
-    // MARK: - Links of accounts' own
+    // MARK: - Own links of accounts
 
-    /// What an account shows of its own to the backend of a room; nil: it has no login of its own there.
+    /// An account's own credentials for a room's backend; nil: it has none there.
     package func ownLogin(of account: String, in room: String) -> OwnLoginSettings? {
         settings.ownLogins[account]?[room]
     }
@@ -164,14 +168,14 @@ package final class RoomsContext {
         }
     }
 
-    package func takeBackendWishes() -> [BackendWish] {
-        defer { backendWishes.removeAll() }
-        return backendWishes
+    package func takeRequests() -> [RoomRequest] {
+        defer { requests.removeAll() }
+        return requests
     }
 
     // MARK: - Message ids
 
-    /// The bridge's own id of a message: 22 characters, the same after a restart without storage.
+    /// The relay's own id of a message: 22 characters, the same after a restart without storage.
     package func messageID(backend: String, room: String, sender: ChatID?, id: ChatID?) -> String {
         var input: [UInt8] = []
         input.reserveCapacity(192)
@@ -212,8 +216,8 @@ package final class RoomsContext {
     }
 }
 
-/// What a room wants of its backend's account.
-package enum BackendWish {
+/// A request of a room to its backend's account.
+package enum RoomRequest {
     case credentials(RoomID, afterRefusal: Bool)
     case history(RoomID, HistoryQuery)
     case olderHistory(RoomID, HistoryQuery)

@@ -3,20 +3,20 @@ import Identities
 import Media
 import Upstream
 
-/// What holds for all rooms.
+/// Settings common to all rooms.
 package struct RoomsSettings {
-    /// As whom the relay itself speaks.
+    /// The relay's own name in the rooms.
     package var serverName: String
     package var nicks: NickSettings
     package var membersPerRoom: Int
-    /// Frames to a room in the long run, with a burst; nil: no limit.
+    /// Sustained rate of frames to a room, with a burst; nil: no limit.
     package var upstreamMessagesPerSecond: Double?
     package var upstreamMessagesBurst: Double
     /// New connections over all rooms together; nil: no limit.
     package var upstreamConnectsPerSecond: Double?
-    /// Those with an account or calls.
+    /// Backends with an account or calls.
     package var backends: [BackendSettings]
-    /// What accounts show of their own, by the account's and the room's name.
+    /// Own credentials of accounts, by the account's and the room's name.
     package var ownLogins: [String: [String: OwnLoginSettings]]
     /// Files that the relay serves; nil: none.
     package var media: MediaSettings?

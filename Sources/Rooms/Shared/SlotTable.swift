@@ -1,18 +1,16 @@
-/// Finds the slots of a ring by what stands in them, in two words for each.
+/// A hash index over the slots of a ring, in two words for each.
 ///
-/// The keys stand in the ring alone. Taking one out, as the ring overwrites it, costs what putting it in did: hashes are
-/// remembered here, and no neighbour has to be hashed again, as a dictionary does.
-///
-/// Open addressing, linear probing, at most half full.
+/// The keys are stored in the ring alone. Removal, when the ring overwrites one, costs the same as insertion: hashes
+/// are stored here, so no neighbour is hashed again, as in a dictionary.
 struct SlotTable {
     /// The hash above, the slot and one below; 0: vacant. A power of two of them, or none.
     private var places: [UInt64] = []
     private var count = 0
 
-    /// By a seed of the process: nobody outside can choose keys that collide.
+    /// Seeded per process: a remote peer cannot choose keys that collide.
     static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
 
-    /// The slot with this hash that is meant; nil: there is none.
+    /// The matching slot with this hash; nil: there is none.
     func slot(_ hash: UInt32, where isMeant: (Int) -> Bool) -> Int? {
         guard count > 0 else { return nil }
         var place = home(of: hash)
@@ -31,7 +29,7 @@ struct SlotTable {
         count += 1
     }
 
-    /// Nothing happens where it is not there.
+    /// Removes a slot; no effect where it is absent.
     mutating func remove(_ slot: Int, _ hash: UInt32) {
         guard count > 0 else { return }
         let gone = Self.packed(slot, hash)
@@ -41,7 +39,7 @@ struct SlotTable {
             gap = after(gap)
         }
         count -= 1
-        // What stands behind the gap only because it was taken moves up, so that no search ends at it.
+        // Entries displaced by the vacated slot move up, so that no search ends at it.
         var next = after(gap)
         while places[next] != 0 {
             let home = home(of: Self.hash(at: places[next]))

@@ -1,23 +1,23 @@
 import ChatModel
 
-/// What the bridge has told the store and has not heard of yet.
+/// In-flight writes to the store, by ticket.
 package final class StoreLedger {
-    /// What this verb changed so far; goes to the store together, under ``next``.
+    /// The changes of the present verb; persisted together, under ``next``.
     package private(set) var changes: [StoreOperation] = []
-    /// The ticket that the next order bears.
+    /// The ticket of the next order.
     package private(set) var next = StoreTicket(rawValue: 1)
-    /// Everything up to here is on disk, or was refused.
+    /// Orders up to here are on disk, or were refused.
     package private(set) var settled = StoreTicket(rawValue: 0)
-    /// Every acceptance up to here was kept or refused, whatever else of these orders waits.
+    /// Acceptances up to here were persisted or refused, whether or not the rest of their orders is.
     private var decided = StoreTicket(rawValue: 0)
-    /// Orders after ``settled`` that found no room, oldest first.
+    /// Orders after ``settled`` that were lost because the store was full, oldest first.
     private var lost: [ClosedRange<StoreTicket>] = []
     package private(set) var condition = StoreCondition.sound
-    /// What was lost of how messages ended, by the message: it is said again.
+    /// Lost outcomes of messages, by message: to be persisted again.
     private var owed: [ChatID: StoreOperation] = [:]
     private var lastRead: UInt64 = 0
 
-    /// Edits remembered; so many are hardly ever under way.
+    /// Edits tracked; more are hardly ever in flight.
     static let maxEdits = 10_000
 
     private struct EditedMessage: Hashable {
@@ -37,18 +37,18 @@ package final class StoreLedger {
         if edits[message] != nil || edits.count < Self.maxEdits { edits[message] = next }
     }
 
-    /// Whether the store was told of a newer text than the order with `ticket` has.
+    /// Whether there is a newer text than in the order with `ticket`.
     package func isEdited(_ room: StoredRoomKey, _ msgid: String, after ticket: StoreTicket) -> Bool {
         edits[EditedMessage(room: room, msgid: msgid)].map { $0 > ticket } ?? false
     }
 
-    /// Nothing is lost: what is on disk needs no remembering.
+    /// Drops the tracked edits: without lost orders, the disk has them.
     package func forgetEdits() {
         guard !edits.isEmpty else { return }
         edits = edits.filter { $0.value > settled }
     }
 
-    /// What is to be handed over now.
+    /// Takes the order to hand over now.
     package func take() -> (ticket: StoreTicket, changes: [StoreOperation])? {
         guard !changes.isEmpty else { return nil }
         defer {
@@ -58,7 +58,7 @@ package final class StoreLedger {
         return (next, changes)
     }
 
-    /// Everything that was changed until now is on disk when this is settled.
+    /// The ticket after which all changes until now are on disk.
     package var newest: StoreTicket { changes.isEmpty ? StoreTicket(rawValue: next.rawValue - 1) : next }
 
     package func isSettled(_ ticket: StoreTicket) -> Bool {
@@ -69,7 +69,7 @@ package final class StoreLedger {
         return ticket <= settled
     }
 
-    /// Whether the acceptances up to `ticket` were kept or refused.
+    /// Whether the acceptances up to `ticket` were persisted or refused.
     package func isDecided(_ ticket: StoreTicket) -> Bool { ticket <= decided || isSettled(ticket) }
 
     package func settle(through ticket: StoreTicket, refused: [StoreTicket] = []) {
@@ -78,7 +78,7 @@ package final class StoreLedger {
         skipLost()
     }
 
-    /// An order found no room: it never settles by itself, and nobody shall wait for it.
+    /// Records an order that was lost because the store was full: it never settles, and must not be waited for.
     package func lose(_ ticket: StoreTicket) {
         if let last = lost.last, last.upperBound.rawValue + 1 == ticket.rawValue {
             lost[lost.count - 1] = last.lowerBound...ticket
@@ -95,15 +95,15 @@ package final class StoreLedger {
         }
     }
 
-    // MARK: - How messages ended
+    // MARK: - Outcomes of messages
 
-    /// Adds what is new of an accepted message; what was owed of it is out of date.
+    /// Adds a change of an accepted message, which replaces a lost one.
     package func add(_ change: StoreOperation, about message: ChatID) {
         if !owed.isEmpty { owed[message] = nil }
         changes.append(change)
     }
 
-    /// An order with these changes is lost. What must not be forgotten is owed.
+    /// Records the outcomes in a lost order, which must be persisted.
     package func owe(_ changes: [StoreOperation]) {
         for change in changes {
             switch change {
@@ -114,7 +114,7 @@ package final class StoreLedger {
         }
     }
 
-    /// Says again what is owed.
+    /// Adds the lost outcomes to the next order.
     package func repay() {
         guard !owed.isEmpty else { return }
         changes += owed.sorted { $0.key.canonical < $1.key.canonical }.map(\.value)

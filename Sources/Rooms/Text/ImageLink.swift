@@ -1,6 +1,6 @@
 import ChatModel
 
-/// A message that is nothing but a link to a picture: chat apps show the picture, so it goes up as an attachment as well.
+/// A message that consists of a picture's link: chat apps show the picture, so it is also sent as an attachment.
 ///
 /// The text stays: a wire without attachments loses nothing, and echoes are recognised by it.
 enum ImageLink {

@@ -1,8 +1,8 @@
 import BridgeTypes
 
-/// The rules for the words of a message that hold in every front end.
+/// Rules for message texts common to all front ends.
 package enum MessageText {
-    /// What a reply quotes of the message it answers, in characters.
+    /// Length of the excerpt in a reply, in characters.
     static let excerptCharacters = 60
     /// … and in bytes, so that a few characters of a thousand marks each do not fill a line.
     static let excerptBytes = 240
@@ -28,14 +28,14 @@ package enum MessageText {
     }
 
     package static func excerpt(_ text: String) -> String {
-        // A message may be megabytes long; what cannot be shown is not looked at.
+        // A message may be megabytes long; only the visible part is processed.
         let head = String(text.unicodeScalars.prefix(excerptCharacters * 8))
         let flat = cleanBody(head).split(whereSeparator: \.isNewline).joined(separator: " ")
         let kept = PrintableText.prefix(of: String(flat.prefix(excerptCharacters)), maxBytes: excerptBytes)
         return kept.utf8.count < flat.utf8.count || head.utf8.count < text.utf8.count ? kept + "…" : kept
     }
 
-    // MARK: - As clients write it
+    // MARK: - Client formats
 
     /// The words of a CTCP ACTION, or nil for an ordinary text.
     package static func action(_ text: String) -> String? {

@@ -2,10 +2,10 @@ import ChatModel
 import Identities
 import Upstream
 
-// What clients are told in words because they cannot be told by tags.
+// Textual fallbacks for clients without tags.
 
 extension Room {
-    /// Whom the words answer, for clients without tags: `ann: `; nil where the words say so themselves.
+    /// The addressee of a reply for clients without tags: `ann: `; nil where the text names them already.
     package func address(ofReplyTo msgid: String?, by nick: String, _ text: String) -> String? {
         guard let msgid, let original = recent.entry(msgid: msgid), !original.isTakenBack, !original.nick.isEmpty,
             original.nick != nick
@@ -15,8 +15,8 @@ extension Room {
         return text.hasPrefix("@" + original.nick) ? nil : original.nick + ": "
     }
 
-    /// Whether somebody said this; the nick alone may be another's by now.
-    func isAuthor(_ person: Person, of original: RecentMessages.Entry, _ context: RoomsContext) -> Bool {
+    /// Whether a person is the author of a message; the nick alone may be another's by now.
+    func isAuthor(_ person: Person, of original: RecentLog.Entry, _ context: RoomsContext) -> Bool {
         switch person.kind {
         case .local: original.puppet == context.identities.puppetID(of: person, backend: settings.backend)
         case .remote(let key):
@@ -30,9 +30,9 @@ extension Room {
     /// Words that a substitution replaces, at most.
     private static let maxSubstitutedWords = 4
 
-    /// A short change as people write it, `s/old/new/`; nil where the whole new text says it better.
+    /// A short change in the customary notation, `s/old/new/`; nil where the complete new text is clearer.
     ///
-    /// What it replaces stands in the old text once and holds no slash, so everybody reads the same out of it.
+    /// The replaced text occurs once in the old text and contains no slash, so the notation is unambiguous.
     static func substitution(from old: String, to new: String) -> String? {
         guard !old.utf8.contains(0x0A), !new.utf8.contains(0x0A) else { return nil }
         let before = old.split(separator: " ", omittingEmptySubsequences: false)
@@ -45,7 +45,7 @@ extension Room {
         {
             back += 1
         }
-        // Words that were only put in need one beside them to say where.
+        // Inserted words alone need a neighbour to show their place.
         if before.count - back == front || after.count - back == front {
             if front > 0 { front -= 1 } else if back > 0 { back -= 1 }
         }

@@ -1,20 +1,20 @@
 import Identities
 
-// Who is addressed or mentioned, in the words of either side: IRC users write nicks, people upstream display names.
+// Mentions in the text of either side: IRC users write nicks, upstream people display names.
 //
-// `nick: …` and `nick, …` at the front, and `@nick` anywhere, are a person's when that person is in the room and the word is
-// theirs to the letter; then the name takes the place of the nick on the way up, and the nick that of the name on the way
-// down. Everything else stays as it was written. IRC users have one name on both sides.
+// `nick: …` and `nick, …` at the front, and `@nick` anywhere, are replaced where they exactly name a present person: by
+// the name on the way up, by the nick on the way down. All other text is unchanged. IRC users have one name on both
+// sides.
 
 extension Room {
-    /// Mentions of one message that are looked up; nobody writes more by hand.
+    /// Mentions looked up in one message; more than are written by hand.
     static let maxMentions = 20
     /// Bytes of a name that is looked up; realnames are cut at fewer.
     static let maxMentionBytes = 150
     /// Words of a display name.
     static let maxMentionWords = 6
 
-    /// An IRC user's words, with names where they wrote nicks of people upstream.
+    /// An IRC user's text, with names in place of upstream people's nicks.
     func withNames(_ text: String, _ context: RoomsContext) -> String {
         rewritten(text, maxWords: 1) { nick in
             guard !nick.utf8.contains(0x20), let (id, person) = context.identities.person(nick: nick),
@@ -24,15 +24,15 @@ extension Room {
         }
     }
 
-    /// Words from upstream, with the nicks of those people whose names they hold.
+    /// Upstream text, with nicks in place of names of people.
     func withNicks(_ text: String, _ context: RoomsContext) -> String {
         rewritten(text, maxWords: Self.maxMentionWords) { name in
-            // Most of what a comma or a colon follows is no name, and making a nick of it takes as long as all the rest.
+            // Most words before a comma or a colon are no name, and making a nick of each would double the cost.
             guard context.identities.isRemote(realname: name) else { return nil }
-            let maker = NickMaker(settings: context.settings.nicks)
+            let maker = NickGenerator(settings: context.settings.nicks)
             let base = maker.nick(name: name, id: name)
             var found: String?
-            // A name that several people have is nobody's.
+            // A name that several people share is ambiguous.
             for number in 1...9 {
                 let nick = number == 1 ? base : maker.numbered(base, number)
                 guard let (id, person) = context.identities.person(nick: nick) else {
@@ -49,7 +49,7 @@ extension Room {
         }
     }
 
-    /// - Parameter replacement: what stands for the words of a mention; nil: they are none.
+    /// - Parameter replacement: the replacement of a mention; nil: it is none.
     private func rewritten(_ text: String, maxWords: Int, _ replacement: (String) -> String?) -> String {
         let bytes = text.utf8
         guard bytes.contains(where: { Mention.isSign($0) }) else { return text }
@@ -103,7 +103,7 @@ private enum Mention {
         }
     }
 
-    /// Where a name ends with which the text begins and which `: ` or `, ` follows, or nothing more.
+    /// The end of a name at the beginning of the text, followed by `: ` or `, `, or by the end.
     static func addressEnd(in text: String, from start: String.Index, maxBytes: Int) -> String.Index? {
         let bytes = text.utf8
         var at = start
@@ -122,7 +122,7 @@ private enum Mention {
         return nil
     }
 
-    /// Where a name of up to so many words may end, ascending.
+    /// Possible ends of a name of up to so many words, ascending.
     static func ends(in text: String, from start: String.Index, maxWords: Int, maxBytes: Int) -> [String.Index] {
         let bytes = text.utf8
         var ends: [String.Index] = []
@@ -132,7 +132,7 @@ private enum Mention {
             let next = bytes.index(after: at)
             count += 1
             let isLast = next == bytes.endIndex
-            // Nicks hold more than words do; `@ann.` and `@ann's` are ann all the same.
+            // Nicks contain more than word characters; `@ann.` and `@ann's` are ann all the same.
             if isLast || !isWord(bytes[next]) { ends.append(next) }
             if !isLast, bytes[next] == 0x20, ends.count >= maxWords * 4 { break }
             if bytes[at] == 0x20, maxWords == 1 { break }

@@ -1,19 +1,19 @@
 import HTTPProtocol
 import Upstream
 
-/// Finds secrets in what people and backends say. Made once for as long as the secrets are the same, so that a text without
-/// any costs one look at each of its bytes, however many secrets there are.
+/// Finds secrets in messages. Built once for a set of secrets, so that a text without any costs one look at each of its
+/// bytes, for any number of secrets.
 package struct SecretFinder {
-    /// Whoever hides a secret behind more layers of percent signs than this wants it to be seen; nobody opens such a link.
+    /// Layers of percent-encoding that are decoded; no client opens a link with more.
     private static let maxLayers = 2
-    /// Tokens are longer. A shorter secret may be a password that is an ordinary word, and to take that out of what people
-    /// say would change their words, and tell everybody what the password is. In bytes.
+    /// Tokens are longer. A shorter secret may be a password that is an ordinary word: redacting it would alter texts,
+    /// and reveal the password. In bytes.
     static let minBytesInText = 16
 
     private let inLinks: Patterns
     private let inText: Patterns
 
-    /// Secrets shorter than ``SecretScrubber/minSecretBytes`` are left out: they would be found by chance.
+    /// Secrets shorter than ``SecretScrubber/minSecretBytes`` are ignored: they would be found by chance.
     package init(_ secrets: some Sequence<String>) {
         var known = Set(secrets.filter { $0.utf8.count >= SecretScrubber.minSecretBytes })
         for secret in known { known.insert(HTTPURL.percentEncoded(secret)) }
@@ -23,14 +23,14 @@ package struct SecretFinder {
 
     package var isEmpty: Bool { inLinks.all.isEmpty }
 
-    /// Whether `text` has one of the secrets in it, as it is.
+    /// Whether `text` contains one of the secrets, verbatim.
     package func isIn(_ text: String) -> Bool {
         guard !inText.all.isEmpty, text.utf8.count >= Self.minBytesInText else { return false }
         var text = text
         return text.withUTF8 { inText.areIn($0) }
     }
 
-    /// Whether a link has one of the secrets in it, anywhere, also percent-encoded once or twice.
+    /// Whether a link contains one of the secrets, anywhere, also percent-encoded once or twice.
     package func isIn(link: String) -> Bool {
         guard !isEmpty else { return false }
         var bytes = Array(link.utf8)
@@ -42,12 +42,12 @@ package struct SecretFinder {
         return bytes.withUnsafeBufferPointer { inLinks.areIn($0) }
     }
 
-    /// `text` with `***` in the place of each secret.
+    /// `text` with `***` in place of each secret.
     func scrubbed(_ text: String) -> String {
         isIn(text) ? SecretScrubber.scrubbed(text, ofBytes: inText.all) : text
     }
 
-    /// `link` without the parameters in which a secret is, and without its fragment; nil where it is elsewhere.
+    /// `link` without the parameters that contain a secret, and without its fragment; nil where a secret is elsewhere.
     func withoutParameters(_ link: String) -> String? {
         let base = String(link.prefix { $0 != "?" && $0 != "#" })
         guard !isIn(link: base) else { return nil }
@@ -58,7 +58,7 @@ package struct SecretFinder {
         return isIn(link: left) ? nil : left
     }
 
-    /// With each `%XX` replaced by its byte; anything else stays, as lenient servers have it.
+    /// Percent-decodes `%XX`; any other text is unchanged, as with lenient servers.
     private static func unwrapped(_ bytes: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count)
@@ -86,7 +86,7 @@ package struct SecretFinder {
         }
     }
 
-    /// Strings of at least 8 bytes, found by their ends: tokens of one maker all begin alike.
+    /// Strings of at least 8 bytes, found by their ends: tokens of one issuer all begin alike.
     private struct Patterns {
         private static let tailBytes = 8
 
@@ -118,7 +118,7 @@ package struct SecretFinder {
             return false
         }
 
-        /// Below 4096; letters that are next to each other in the code stay apart.
+        /// Below 4096; letters that are next to each other in the code have different bits.
         private static func bit(_ first: UInt8, _ second: UInt8) -> Int {
             (Int(first) &* 67 &+ Int(second)) & 4095
         }

@@ -1,8 +1,8 @@
-/// The words of a message.
+/// The text of a message as typed.
 package struct SpokenText: Equatable {
-    /// Lines are parted by LF.
+    /// Lines are separated by LF.
     package var text: String
-    /// Where the client cut lines that belong together: offsets in UTF-8, ascending.
+    /// Offsets at which the client split lines that belong together: in UTF-8, ascending.
     package var cuts: [Int] = []
 
     package init(text: String, cuts: [Int] = []) {

@@ -1,12 +1,12 @@
 import ChatModel
 
-/// Carries out changes on the writer's connection, within a transaction that others begin and end.
+/// Applies operations on the writer's connection, within a transaction of the caller's.
 ///
-/// What changes with every message of a room, its next place and how far it was heard, is gathered and written once a
-/// transaction; so is nothing else.
+/// Two values change with every message of a room: its next sequence number and the time up to which it was live. They
+/// are cached and written once a transaction.
 final class StoreChanges: @unchecked Sendable {
-    // Sendable because it is handed over once: whoever opened the store has it until the writer's thread starts, and
-    // then that thread alone.
+    // Sendable because it has one user at a time: the opener of the store until the writer's thread starts, then that
+    // thread alone.
 
     let connection: SQLiteConnection
     private let boot: String?
@@ -21,15 +21,15 @@ final class StoreChanges: @unchecked Sendable {
     private let edit: SQLiteStatement
     private let takeBack: SQLiteStatement
     private let takeBackEvents: SQLiteStatement
-    private let withdrawn: StoreWithdrawn
+    private let redacted: RedactedContent
     private let marker: SQLiteStatement
     private let receipt: SQLiteStatement
     private let identity: SQLiteStatement
-    private let forgetIdentity: SQLiteStatement
+    private let deleteIdentity: SQLiteStatement
     private let cursor: SQLiteStatement
     private let dropCursor: SQLiteStatement
     private let account: SQLiteStatement
-    private let forgetAccount: SQLiteStatement
+    private let deleteAccount: SQLiteStatement
     private let front: SQLiteStatement
     private let removeFront: SQLiteStatement
     private let placeFromBack: SQLiteStatement
@@ -39,7 +39,7 @@ final class StoreChanges: @unchecked Sendable {
     private let removeRoom: SQLiteStatement
     private let personal: StorePersonalChanges
     private let conversationBounds: StoreConversationBounds
-    private let tidying: StoreTidying
+    private let orphans: StoreOrphans
 
     // MARK: - Rooms
 
@@ -55,13 +55,13 @@ final class StoreChanges: @unchecked Sendable {
 
     private var rooms: [RoomRecord] = []
     private var indexes: [StoredRoomKey: Int] = [:]
-    /// Those of ``rooms`` that are free.
+    /// The unused indexes of ``rooms``.
     private var freeIndexes: [Int] = []
     private var changedRooms: [Int] = []
-    /// The file's own limit, while what waits is shown.
-    private var shownPageLimit: Int64?
+    /// The file's own limit, during a preview of pending writes.
+    private var savedPageLimit: Int64?
 
-    /// Messages that rooms received since it was last looked whether they have too many; by the room's id.
+    /// Messages that rooms received since their number was last checked against the limit; by the room's id.
     private(set) var grown: [Int64: Int] = [:]
 
     init(
@@ -93,14 +93,14 @@ final class StoreChanges: @unchecked Sendable {
             UPDATE messages SET text = '', sent_as = NULL, attachments = NULL, tags = NULL,
             flags = flags | \(StoredFlag.takenBack) WHERE room = ? AND msgid = ?
             """)
-        // Only what came after it can be about it. The tags are a list as JSON, and no msgid has anything to escape.
+        // Only messages after it can refer to it. The tags are a list as JSON, and no msgid has anything to escape.
         takeBackEvents = try connection.prepare(
             """
             UPDATE messages SET text = '', tags = NULL, flags = flags | \(StoredFlag.takenBack)
             WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
             AND kind IN (\(StoredMessage.Kind.ofDeeds.numbers)) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
-        withdrawn = try StoreWithdrawn(connection)
+        redacted = try RedactedContent(connection)
         marker = try connection.prepare(
             "INSERT OR REPLACE INTO markers(room, key, reader, at, seq) VALUES(?, ?, ?, ?, ?)")
         receipt = try connection.prepare(
@@ -114,11 +114,11 @@ final class StoreChanges: @unchecked Sendable {
             INSERT OR REPLACE INTO identities(backend, key, person_id, person_name, nick, realname, last_seen)
             VALUES(?, ?, ?, ?, ?, ?, ?)
             """)
-        forgetIdentity = try connection.prepare("DELETE FROM identities WHERE backend = ? AND key = ?")
+        deleteIdentity = try connection.prepare("DELETE FROM identities WHERE backend = ? AND key = ?")
         cursor = try connection.prepare("INSERT OR REPLACE INTO cursors(account, client, room, seq) VALUES(?, ?, ?, ?)")
         dropCursor = try connection.prepare("DELETE FROM cursors WHERE account = ? AND client = ? AND room = ?")
         account = try connection.prepare("INSERT OR REPLACE INTO accounts(name, password, made_at) VALUES(?, ?, ?)")
-        forgetAccount = try connection.prepare("DELETE FROM accounts WHERE name = ?")
+        deleteAccount = try connection.prepare("DELETE FROM accounts WHERE name = ?")
         front = try connection.prepare("SELECT seq, at FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
         removeFront = try connection.prepare("DELETE FROM messages WHERE room = ? AND seq <= ?")
         placeFromBack = try connection.prepare(
@@ -130,10 +130,10 @@ final class StoreChanges: @unchecked Sendable {
         removeRoom = try connection.prepare("DELETE FROM rooms WHERE id = ?")
         personal = try StorePersonalChanges(connection)
         conversationBounds = try StoreConversationBounds(connection, conversationLimits)
-        tidying = try StoreTidying(connection)
+        orphans = try StoreOrphans(connection)
     }
 
-    /// The room's index; nil when nothing was ever kept of it.
+    /// The room's index; nil when the store has nothing of it.
     private func knownRoom(_ key: StoredRoomKey) throws(SQLiteError) -> Int? {
         if let index = indexes[key] { return index }
         values.add(boot)
@@ -176,8 +176,9 @@ final class StoreChanges: @unchecked Sendable {
         changedRooms.append(index)
     }
 
-    /// Places up to `sequence` are given. Cursors and marks count too: they may know of messages that were not kept.
-    private func given(_ sequence: Int64, in index: Int) {
+    /// Marks sequence numbers up to `sequence` as used. Cursors and marks count too: they may refer to messages that
+    /// were not stored.
+    private func markUsed(_ sequence: Int64, in index: Int) {
         let next = sequence == .max ? sequence : sequence + 1
         guard next > rooms[index].nextSequence else { return }
         rooms[index].nextSequence = next
@@ -188,7 +189,7 @@ final class StoreChanges: @unchecked Sendable {
 
     func begin() throws(SQLiteError) { try connection.execute("BEGIN IMMEDIATE") }
 
-    /// Writes what is gathered of rooms.
+    /// Writes the cached values of rooms.
     private func saveRooms() throws(SQLiteError) {
         for index in changedRooms {
             values.add(rooms[index].nextSequence)
@@ -211,62 +212,63 @@ final class StoreChanges: @unchecked Sendable {
         changedRooms.removeAll(keepingCapacity: true)
     }
 
-    /// Undoes the transaction. What is known of rooms goes too, since some of them may be gone with it.
+    /// Rolls the transaction back, and drops the cache of rooms, since some of them may be gone with it.
     func rollBack() {
         connection.rollBack()
         rooms.removeAll()
         indexes.removeAll()
         freeIndexes.removeAll()
         changedRooms.removeAll()
-        conversationBounds.forgetAll()
+        conversationBounds.removeAll()
     }
 
-    // MARK: - What waits
+    // MARK: - A preview of pending writes
 
-    /// More than SQLite counts: a file that may grow no further is no reason not to show what waits.
+    /// More than SQLite counts: a file that may grow no further is no reason to refuse a preview.
     private static let mostPages: Int64 = 4_294_967_294
 
-    /// Begins a transaction that is not committed, for ``show(_:)``. It stays in memory, and needs no room on the disk.
-    func beginShowing() throws(SQLiteError) {
+    /// Begins a transaction that is not committed, for ``preview(_:)``. It stays in memory, and needs no room on the disk.
+    func beginPreview() throws(SQLiteError) {
         try begin()
         connection.set("cache_spill", to: 0)
-        shownPageLimit = try connection.integer("PRAGMA max_page_count")
+        savedPageLimit = try connection.integer("PRAGMA max_page_count")
         connection.set("max_page_count", to: Self.mostPages)
     }
 
-    /// Carries out what waits; what SQLite refuses for itself is left out, as it will be when it is kept.
-    func show(_ orders: ArraySlice<StoreOrder>) throws(SQLiteError) {
-        for operation in orders.lazy.flatMap(\.operations) {
+    /// Applies pending writes; operations that SQLite refuses for themselves are left out, as they will be when
+    /// committed.
+    func preview(_ writes: ArraySlice<StoreWrite>) throws(SQLiteError) {
+        for operation in writes.lazy.flatMap(\.operations) {
             do {
                 try apply(operation)
             } catch {
-                guard error.reach == .change, connection.isInTransaction else { throw error }
+                guard error.scope == .operation, connection.isInTransaction else { throw error }
             }
         }
         try saveRooms()
     }
 
-    func endShowing() {
+    func endPreview() {
         rollBack()
         connection.set("cache_spill", to: 1)
-        guard let shownPageLimit else { return }
-        self.shownPageLimit = nil
-        // No limit is taken that is less than the pages of which SQLite knows; having it look makes those the file's again.
+        guard let savedPageLimit else { return }
+        self.savedPageLimit = nil
+        // SQLite takes no limit below the number of pages that it knows; asking for the count resets it to the file's.
         _ = try? connection.integer("PRAGMA page_count")
-        connection.set("max_page_count", to: shownPageLimit)
+        connection.set("max_page_count", to: savedPageLimit)
     }
 
-    /// Keeps something large for a moment, to see whether that is possible.
+    /// Writes and deletes something large, to test whether the disk has room.
     func probe() throws(SQLiteError) {
         try connection.execute(
             "BEGIN IMMEDIATE; INSERT OR REPLACE INTO probe VALUES(1, zeroblob(\(Self.probeBytes))); COMMIT;")
         try connection.execute("DELETE FROM probe")
     }
 
-    /// As much as a batch of messages: a disk that has room for less is full, or the next batch would find that it is.
+    /// The size of a batch of messages: a disk with room for less is full, or the next batch would find that it is.
     static let probeBytes = 256 << 10
 
-    // MARK: - Changes
+    // MARK: - Operations
 
     func apply(_ operation: StoreOperation) throws(SQLiteError) {
         switch operation {
@@ -274,7 +276,7 @@ final class StoreChanges: @unchecked Sendable {
         case .outboxState(let id, let state, let confirmedPieces, let reason):
             try outbox.set(id, state, confirmedPieces: confirmedPieces, reason: reason, values)
         case .leaveOutbox(let id): try outbox.leave(id, values)
-        case .message(let key, let message): try keep(message, in: key)
+        case .message(let key, let message): try save(message, in: key)
         case .learn(let key, let msgid, let upstreamID): try change(learn, msgid, of: key) { values.add(upstreamID) }
         case .edit(let key, let msgid, let text): try change(edit, msgid, of: key) { values.add(text) }
         case .takeBack(let key, let msgid):
@@ -282,20 +284,20 @@ final class StoreChanges: @unchecked Sendable {
             try takeBack(msgid, of: rooms[index].id)
         case .restore(let key, let msgid):
             guard let index = try knownRoom(key) else { return }
-            try withdrawn.restore(msgid, of: rooms[index].id)
-        case .marker(let key, let mark): try keep(mark, in: key)
-        case .receipt(let key, let known): try keep(known, in: key)
+            try redacted.restore(msgid, of: rooms[index].id)
+        case .marker(let key, let mark): try save(mark, in: key)
+        case .receipt(let key, let known): try save(known, in: key)
         case .live(let key, let until, let counted):
             let index = try room(key)
             rooms[index].liveUntil = until.milliseconds
             rooms[index].liveCounted = counted
             change(index)
-        case .identity(let known): try keep(known)
-        case .forgetIdentity(let backend, let person):
+        case .identity(let known): try save(known)
+        case .removeIdentity(let backend, let person):
             values.add(backend)
             values.addKey(person)
-            try values.run(forgetIdentity)
-        case .cursor(let place): try keep(place)
+            try values.run(deleteIdentity)
+        case .cursor(let place): try save(place)
         case .dropCursor(let account, let client, let key):
             guard let index = try knownRoom(key) else { return }
             values.add(account)
@@ -307,20 +309,20 @@ final class StoreChanges: @unchecked Sendable {
             values.add(made.password)
             values.add(made.madeAt.milliseconds)
             try values.run(account)
-        case .forgetAccount(let name):
+        case .removeAccount(let name):
             values.add(name)
-            try values.run(forgetAccount)
-        case .forgetAuthor(let author, let nobody): try personal.forget(author, as: nobody, values)
-        case .forgetConversation(let key): try forgetConversation(key)
-        case .nick(let known): try personal.keep(known, values)
-        case .forgetNick(let folded): try personal.forget(nick: folded, values)
-        case .choices(let chosen): try personal.keep(chosen, values)
-        case .membership(let known): try personal.keep(known, values)
+            try values.run(deleteAccount)
+        case .removeAuthor(let author, let nobody): try personal.anonymise(author, as: nobody, values)
+        case .removeConversation(let key): try deleteConversation(key)
+        case .nick(let known): try personal.save(known, values)
+        case .removeNick(let folded): try personal.delete(nick: folded, values)
+        case .choices(let chosen): try personal.save(chosen, values)
+        case .membership(let known): try personal.save(known, values)
         case .endMembership(let account, let key): try personal.end(account, key, values)
         }
     }
 
-    /// Changes one column of a message that is kept.
+    /// Updates one column of a stored message.
     private func change(
         _ statement: SQLiteStatement, _ msgid: String, of key: StoredRoomKey, addValue: () -> Void
     ) throws(SQLiteError) {
@@ -332,7 +334,7 @@ final class StoreChanges: @unchecked Sendable {
     }
 
     private func takeBack(_ msgid: String, of room: Int64) throws(SQLiteError) {
-        try withdrawn.keep(msgid, of: room)
+        try redacted.save(msgid, of: room)
         values.add(room)
         values.add(msgid)
         try values.run(takeBack)
@@ -341,7 +343,7 @@ final class StoreChanges: @unchecked Sendable {
         try values.run(takeBackEvents)
     }
 
-    private func keep(_ mark: StoredMarker, in key: StoredRoomKey) throws(SQLiteError) {
+    private func save(_ mark: StoredMarker, in key: StoredRoomKey) throws(SQLiteError) {
         let index = try room(key)
         values.add(rooms[index].id)
         values.add(mark.reader.canonical)
@@ -349,10 +351,10 @@ final class StoreChanges: @unchecked Sendable {
         values.add(mark.at.milliseconds)
         values.add(mark.sequence)
         try values.run(marker)
-        given(mark.sequence, in: index)
+        markUsed(mark.sequence, in: index)
     }
 
-    private func keep(_ known: StoredIdentity) throws(SQLiteError) {
+    private func save(_ known: StoredIdentity) throws(SQLiteError) {
         values.add(known.backend)
         values.addKey(known.person)
         values.add(known.person)
@@ -362,17 +364,17 @@ final class StoreChanges: @unchecked Sendable {
         try values.run(identity)
     }
 
-    private func keep(_ place: StoredCursor) throws(SQLiteError) {
+    private func save(_ place: StoredCursor) throws(SQLiteError) {
         let index = try room(place.room)
         values.add(place.account)
         values.add(place.client)
         values.add(rooms[index].id)
         values.add(place.sequence)
         try values.run(cursor)
-        given(place.sequence, in: index)
+        markUsed(place.sequence, in: index)
     }
 
-    private func keep(_ new: StoredMessage, in key: StoredRoomKey) throws(SQLiteError) {
+    private func save(_ new: StoredMessage, in key: StoredRoomKey) throws(SQLiteError) {
         let index = try room(key)
         values.add(rooms[index].id)
         // In the order of StoreColumns.message.
@@ -396,7 +398,7 @@ final class StoreChanges: @unchecked Sendable {
         values.add(new.author)
         values.add(new.client)
         try values.run(message)
-        given(new.sequence, in: index)
+        markUsed(new.sequence, in: index)
         rooms[index].messages += 1
         change(index)
         guard key.parties != nil else { return }
@@ -406,10 +408,10 @@ final class StoreChanges: @unchecked Sendable {
 
     // MARK: - Private conversations
 
-    /// Messages of a conversation that come before those that are too many are removed.
+    /// The oldest messages of a full conversation are removed once every so many messages.
     private static let conversationSliceCount: Int64 = 64
 
-    /// Its places have hardly any holes, so the places alone say how many there are.
+    /// Its sequence numbers have hardly any holes, so they alone give the number of messages.
     private func trimConversation(_ room: Int64, newest: Int64) throws(SQLiteError) {
         guard newest >= StoredConversation.maxMessages, newest % Self.conversationSliceCount == 0 else { return }
         values.add(room)
@@ -417,21 +419,21 @@ final class StoreChanges: @unchecked Sendable {
         try values.run(removeFront)
     }
 
-    private func forgetConversation(_ key: StoredRoomKey) throws(SQLiteError) {
+    private func deleteConversation(_ key: StoredRoomKey) throws(SQLiteError) {
         guard key.parties != nil, let index = try knownRoom(key) else { return }
         values.add(rooms[index].id)
         try values.run(removeMessages)
         values.add(rooms[index].id)
         try values.run(removeRoom)
-        // Its number may be given to another room.
+        // Its id may be reused for another room.
         grown[rooms[index].id] = nil
-        conversationBounds.forget(room: rooms[index].id)
+        conversationBounds.remove(room: rooms[index].id)
         changedRooms.removeAll { $0 == index }
         indexes[key] = nil
         freeIndexes.append(index)
     }
 
-    private func keep(_ known: StoredReceipt, in key: StoredRoomKey) throws(SQLiteError) {
+    private func save(_ known: StoredReceipt, in key: StoredRoomKey) throws(SQLiteError) {
         let index = try room(key)
         values.add(rooms[index].id)
         values.add(known.author.canonical)
@@ -441,15 +443,17 @@ final class StoreChanges: @unchecked Sendable {
         values.add(known.deliveredSequence)
         values.add(known.readSequence)
         try values.run(receipt)
-        given(max(known.deliveredSequence, known.readSequence), in: index)
+        markUsed(max(known.deliveredSequence, known.readSequence), in: index)
     }
 
     // MARK: - Retention
 
-    /// Removes up to `limit` of a room's oldest messages, as far as they are from before `milliseconds`; answers how many.
+    /// Removes up to `limit` of a room's oldest messages, as far as they are from before `milliseconds`; returns their
+    /// number.
     ///
-    /// A message goes no earlier than those in front of it. Its time is what its sender claims: by that alone, one with a
-    /// wrong clock would be removed as soon as it was said, before everybody had it, and shown again by the next history.
+    /// A message is removed no earlier than those in front of it. Its time is its sender's claim: by that alone, a
+    /// message from a wrong clock would be removed at once, before all clients had it, and shown again by the next
+    /// history.
     func removeMessages(
         ofRoom room: Int64, before milliseconds: Int64, limit: Int
     ) throws(SQLiteError) -> Int {
@@ -467,7 +471,8 @@ final class StoreChanges: @unchecked Sendable {
         return try values.run(removeFront)
     }
 
-    /// Removes up to `limit` of a room's oldest messages, as far as the room has more than `kept`; answers how many.
+    /// Removes up to `limit` of a room's oldest messages, as far as the room has more than `kept`; returns their
+    /// number.
     func removeMessages(ofRoom room: Int64, beyond kept: Int, limit: Int) throws(SQLiteError) -> Int {
         guard let place = try place(placeFromBack, room: room, offset: kept) else { return 0 }
         let slice = try self.place(placeFromFront, room: room, offset: max(0, limit - 1)) ?? place
@@ -489,15 +494,15 @@ final class StoreChanges: @unchecked Sendable {
         return ids
     }
 
-    /// Removes what is about messages of the room that were removed.
-    func tidy(room: Int64) throws(SQLiteError) { try tidying.tidy(room: room, values) }
+    /// Removes rows that refer to removed messages of the room.
+    func removeOrphans(room: Int64) throws(SQLiteError) { try orphans.remove(room: room, values) }
 
-    func forgetGrowth(ofRoom room: Int64) { grown[room] = nil }
+    func clearGrowth(ofRoom room: Int64) { grown[room] = nil }
 }
 
-/// The columns of the two wide tables, in the order in which they are written and read; `room` apart.
+/// The columns of the two wide tables, in the order in which they are written and read, without `room`.
 enum StoreColumns {
-    /// Begins with a parameter: which start of the machine this is.
+    /// Begins with a parameter: the boot id of the machine.
     static let room = "id, next_sequence, live_until, iif(live_boot = ?, live_counted, NULL)"
 
     static let message = [

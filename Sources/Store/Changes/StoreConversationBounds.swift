@@ -1,10 +1,9 @@
 import ChatModel
 
-/// Keeps private conversations within their bytes: nobody sees how much two people say to each other, or one to visitors of
-/// their own, and a disk is everybody's.
+/// Limits the bytes of private conversations, which are invisible to others and share the disk with all.
 ///
-/// How much there is is counted once a process and then added to, so it may only be too much: before anything is removed it is
-/// counted anew. What is removed is a sixteenth at once, so that it need not be counted with each message.
+/// The bytes are counted once a process and then added up, so the sum may only be too large: it is counted anew before
+/// anything is removed. A sixteenth is removed at once, so that counting is rare.
 final class StoreConversationBounds {
     /// The bytes that a conversation and an account may have.
     struct Limits: Sendable {
@@ -12,9 +11,9 @@ final class StoreConversationBounds {
         var account = StoredConversation.maxBytesOfAccount
     }
 
-    /// Accounts and conversations of which the bytes are remembered, each about 100 bytes. With more it begins anew.
+    /// Accounts and conversations whose bytes are cached, each about 100 bytes. With more the cache is cleared.
     private static let capacity = 20_000
-    /// Rows that are looked at in one go.
+    /// Rows read at a time.
     private static let sliceCount = 64
 
     private let limits: Limits
@@ -28,7 +27,7 @@ final class StoreConversationBounds {
 
     init(_ connection: SQLiteConnection, _ limits: Limits) throws(SQLiteError) {
         self.limits = limits
-        // What a row takes up beside its words, about, is the same as in memory.
+        // The approximate bytes of a row beside its text are the same as in memory.
         let size = "(\(StoredConversation.fixedByteCount) + length(CAST(text AS BLOB)) + coalesce(length(tags), 0))"
         total = try connection.prepare("SELECT coalesce(sum(\(size)), 0) FROM messages WHERE room = ?")
         ofAccount = try connection.prepare(
@@ -41,11 +40,11 @@ final class StoreConversationBounds {
         removeFront = try connection.prepare("DELETE FROM messages WHERE room = ? AND seq <= ?")
     }
 
-    /// The conversation's room is gone, and its number may be given to another.
-    func forget(room: Int64) { conversations[room] = nil }
+    /// The conversation's room is removed, and its id may be reused.
+    func remove(room: Int64) { conversations[room] = nil }
 
-    /// A transaction was undone.
-    func forgetAll() {
+    /// The transaction was rolled back.
+    func removeAll() {
         conversations = [:]
         accounts = [:]
     }
@@ -55,7 +54,7 @@ final class StoreConversationBounds {
         throws(SQLiteError)
     {
         guard let parties = key.parties else { return }
-        if conversations.count + accounts.count > Self.capacity { forgetAll() }
+        if conversations.count + accounts.count > Self.capacity { removeAll() }
         let size = StoredConversation.byteCount(of: message)
         var known: Int64
         if let before = conversations[room] { known = before + size } else { known = try bytes(ofRoom: room, values) }
@@ -103,8 +102,8 @@ final class StoreConversationBounds {
         return sum
     }
 
-    /// Takes the oldest messages from the largest conversations of an account, until it has few enough: what is small stays,
-    /// whoever fills the others.
+    /// Takes the oldest messages from the largest conversations of an account until it is below its limit: small
+    /// conversations stay, whoever's messages fill the others.
     private func trim(_ account: String, _ values: SQLiteValues) throws(SQLiteError) {
         var sizes: [(room: Int64, bytes: Int64)] = []
         for room in try rooms(of: account, values) { sizes.append((room, try bytes(ofRoom: room, values))) }
@@ -125,7 +124,7 @@ final class StoreConversationBounds {
         accounts[account] = sum
     }
 
-    /// Removes oldest messages until so many bytes are gone, but the newest one; answers how many are.
+    /// Removes oldest messages, but never the newest one, until so many bytes are free; returns the number of bytes.
     private func remove(_ excess: Int64, ofRoom room: Int64, _ values: SQLiteValues) throws(SQLiteError) -> Int64 {
         var freed: Int64 = 0
         while freed < excess {

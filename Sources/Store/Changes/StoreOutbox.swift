@@ -1,14 +1,14 @@
 import ChatModel
 
-/// What waits for its backend, or was given up, on the writer's connection.
+/// The outbox table: messages unconfirmed by the backend or given up, on the writer's connection.
 final class StoreOutbox {
-    /// Given-up messages whose author was told are remembered for a late confirmation, so many of a room.
-    static let toldPerRoom = 200
+    /// Given-up messages of a room that stay, after their author was notified, for a late confirmation.
+    static let reportedPerRoom = 200
 
     private let connection: SQLiteConnection
     private let accept: SQLiteStatement
     private let outboxState: SQLiteStatement
-    private let forgetTold: SQLiteStatement
+    private let deleteReported: SQLiteStatement
     private let leaveOutbox: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
@@ -20,11 +20,11 @@ final class StoreOutbox {
             """)
         outboxState = try connection.prepare(
             "UPDATE outbox SET state = ?, confirmed = ?, reason = ? WHERE key = ?")
-        forgetTold = try connection.prepare(
+        deleteReported = try connection.prepare(
             """
             DELETE FROM outbox WHERE room = ?1 AND state = \(StoredOutboxEntry.State.told.rawValue) AND position <=
             (SELECT position FROM outbox WHERE room = ?1 AND state = \(StoredOutboxEntry.State.told.rawValue)
-            ORDER BY position DESC LIMIT 1 OFFSET \(Self.toldPerRoom))
+            ORDER BY position DESC LIMIT 1 OFFSET \(Self.reportedPerRoom))
             """)
         leaveOutbox = try connection.prepare("DELETE FROM outbox WHERE key = ?")
     }
@@ -37,7 +37,7 @@ final class StoreOutbox {
         values.add(reason)
         values.add(id.canonical)
         try values.run(outboxState)
-        if state == .told { try trimTold(id, values) }
+        if state == .told { try trimReported(id, values) }
     }
 
     func leave(_ id: ChatID, _ values: SQLiteValues) throws(SQLiteError) {
@@ -70,16 +70,16 @@ final class StoreOutbox {
         try values.run(accept)
     }
 
-    private func trimTold(_ id: ChatID, _ values: SQLiteValues) throws(SQLiteError) {
+    private func trimReported(_ id: ChatID, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(id.canonical)
         guard let room = try values.integer(roomOfEntry()) else { return }
         values.add(room)
-        try values.run(forgetTold)
+        try values.run(deleteReported)
     }
 
     private var preparedRoomOfEntry: SQLiteStatement?
 
-    /// Rarely needed, so prepared when it first is.
+    /// Rarely needed, so prepared on first use.
     private func roomOfEntry() throws(SQLiteError) -> SQLiteStatement {
         if let preparedRoomOfEntry { return preparedRoomOfEntry }
         let statement = try connection.prepare("SELECT room FROM outbox WHERE key = ?")

@@ -1,18 +1,18 @@
 import ChatModel
 import JSONText
 
-// What is kept of single people: their nicks, and what they chose for themselves.
+// The rows of single users: their nicks, and their preferences.
 
-/// The changes of it, on the writer's connection.
+/// The writes of them, on the writer's connection.
 struct StorePersonalChanges {
     private let nick: SQLiteStatement
-    private let forgetNick: SQLiteStatement
+    private let deleteNick: SQLiteStatement
     private let choices: SQLiteStatement
-    private let forgetChoices: SQLiteStatement
+    private let deleteChoices: SQLiteStatement
     private let membership: SQLiteStatement
     private let endMembership: SQLiteStatement
-    private let forgetMarkers: SQLiteStatement
-    private let forgetReceipts: SQLiteStatement
+    private let deleteMarkers: SQLiteStatement
+    private let deleteReceipts: SQLiteStatement
     private let disownMessages: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
@@ -21,18 +21,19 @@ struct StorePersonalChanges {
             INSERT OR REPLACE INTO nicks(nick, shown, account, position)
             VALUES(?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM nicks))
             """)
-        forgetNick = try connection.prepare("DELETE FROM nicks WHERE nick = ?")
+        deleteNick = try connection.prepare("DELETE FROM nicks WHERE nick = ?")
         choices = try connection.prepare(
             "INSERT OR REPLACE INTO choices(account, receipts, notices, rejoin, mutes) VALUES(?, ?, ?, ?, ?)")
-        forgetChoices = try connection.prepare("DELETE FROM choices WHERE account = ?")
+        deleteChoices = try connection.prepare("DELETE FROM choices WHERE account = ?")
         membership = try connection.prepare(
             "INSERT OR REPLACE INTO memberships(account, backend, room, channel, position) VALUES(?, ?, ?, ?, ?)")
         endMembership = try connection.prepare(
             "DELETE FROM memberships WHERE account = ? AND backend = ? AND room = ?")
-        // Those of conversations begin with whose they are. Nothing of this has an index: it is done when an account is made.
-        forgetMarkers = try connection.prepare(
+        // Markers of conversations begin with their owner. There is no index for this: it happens when an account is
+        // made.
+        deleteMarkers = try connection.prepare(
             "DELETE FROM markers WHERE key = ?1 OR substr(key, 1, length(?1) + 1) = ?1 || ' '")
-        forgetReceipts = try connection.prepare("DELETE FROM receipts WHERE author_key = ?")
+        deleteReceipts = try connection.prepare("DELETE FROM receipts WHERE author_key = ?")
         let (failed, told) = (StoredOutboxEntry.State.failed.rawValue, StoredOutboxEntry.State.told.rawValue)
         disownMessages = try connection.prepare(
             """
@@ -41,31 +42,31 @@ struct StorePersonalChanges {
             """)
     }
 
-    func keep(_ known: StoredNick, _ values: SQLiteValues) throws(SQLiteError) {
+    func save(_ known: StoredNick, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(known.folded)
         values.add(known.nick)
         values.add(known.account)
         try values.run(nick)
     }
 
-    func forget(nick folded: String, _ values: SQLiteValues) throws(SQLiteError) {
+    func delete(nick folded: String, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(folded)
-        try values.run(forgetNick)
+        try values.run(deleteNick)
     }
 
-    func forget(_ author: ChatID, as nobody: ChatID, _ values: SQLiteValues) throws(SQLiteError) {
+    func anonymise(_ author: ChatID, as nobody: ChatID, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(author.canonical)
-        try values.run(forgetMarkers)
+        try values.run(deleteMarkers)
         values.add(author.canonical)
-        try values.run(forgetReceipts)
+        try values.run(deleteReceipts)
         values.add(author)
         values.add(nobody)
         try values.run(disownMessages)
     }
 
-    func keep(_ chosen: StoredChoices, _ values: SQLiteValues) throws(SQLiteError) {
+    func save(_ chosen: StoredChoices, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(chosen.account)
-        guard !chosen.isEmpty else { return _ = try values.run(forgetChoices) }
+        guard !chosen.isEmpty else { return _ = try values.run(deleteChoices) }
         values.add(chosen.receipts)
         values.add(Int64(chosen.wantsNotices ? 1 : 0))
         if let rejoins = chosen.rejoins { values.add(Int64(rejoins ? 1 : 0)) } else { values.addNull() }
@@ -73,7 +74,7 @@ struct StorePersonalChanges {
         try values.run(choices)
     }
 
-    func keep(_ known: StoredMembership, _ values: SQLiteValues) throws(SQLiteError) {
+    func save(_ known: StoredMembership, _ values: SQLiteValues) throws(SQLiteError) {
         values.add(known.account)
         values.add(known.room.backend)
         values.add(known.room.room)
@@ -90,7 +91,7 @@ struct StorePersonalChanges {
     }
 }
 
-/// The questions about it.
+/// The queries of them.
 struct StorePersonalQueries {
     private let conversations: SQLiteStatement
     private let nicks: SQLiteStatement
@@ -98,13 +99,13 @@ struct StorePersonalQueries {
     private let memberships: SQLiteStatement
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
-        let said =
+        let messages =
             "FROM messages WHERE room = rooms.id AND kind <> \(StoredMessage.Kind.event.rawValue) ORDER BY seq DESC"
-        // Two speak in each, so the first name and the last are all.
-        let lately = "FROM (SELECT account \(said) LIMIT \(StoredConversation.speakingCount))"
+        // A conversation has two speakers, so the first name and the last are all.
+        let lately = "FROM (SELECT account \(messages) LIMIT \(StoredConversation.speakingCount))"
         conversations = try connection.prepare(
             """
-            SELECT room, next_sequence, (SELECT at \(said) LIMIT 1) AS newest, (SELECT min(account) \(lately)),
+            SELECT room, next_sequence, (SELECT at \(messages) LIMIT 1) AS newest, (SELECT min(account) \(lately)),
             (SELECT max(account) \(lately))
             FROM rooms WHERE backend = '' AND room <> '' ORDER BY newest DESC, room
             """)
@@ -116,7 +117,7 @@ struct StorePersonalQueries {
         )
     }
 
-    /// A state with what is kept of people, and nothing else.
+    /// A state with the rows of users, and nothing else.
     func read(_ queries: StoreQueries) throws(SQLiteError) -> StoredState {
         var found = StoredState()
         try queries.each(conversations) { row in
@@ -148,7 +149,7 @@ struct StorePersonalQueries {
 // MARK: - Columns
 
 extension SQLiteValues {
-    /// Each as a list: what kind it is, by what it is known, and the nick at the end.
+    /// Each as a list: the kind, the key by which the user is known, and the nick at the end.
     fileprivate func add(_ mutes: [StoredMute]) {
         if mutes.isEmpty { return addNull() }
         var writer = JSONWriter()

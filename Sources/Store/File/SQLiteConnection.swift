@@ -1,34 +1,34 @@
 import CSQLite
 import Glibc
 
-/// What SQLite answered instead of doing what it was told.
+/// An error of SQLite.
 struct SQLiteError: Error, Equatable {
     /// The primary result code.
     var code: Int32
     /// A part of a sentence.
     var sentence: String
 
-    /// How far the damage reaches.
-    enum Reach {
-        /// This change; others can be made.
-        case change
-        /// All changes for the moment.
-        case moment
+    /// The extent of the damage.
+    enum Scope {
+        /// This operation; others can succeed.
+        case operation
+        /// All operations, for the moment.
+        case transient
         /// The file.
         case file
     }
 
-    var reach: Reach {
+    var scope: Scope {
         switch code {
         case SQLITE_CORRUPT, SQLITE_NOTADB: .file
         case SQLITE_FULL, SQLITE_IOERR, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_CANTOPEN,
             SQLITE_PROTOCOL, SQLITE_PERM, SQLITE_AUTH, SQLITE_INTERRUPT, SQLITE_NOLFS, SQLITE_INTERNAL:
-            .moment
-        default: .change
+            .transient
+        default: .operation
         }
     }
 
-    /// - Parameter connection: on which the call failed; nil when there is none.
+    /// - Parameter connection: the connection on which the call failed; nil when there is none.
     init(_ result: Int32, on connection: OpaquePointer?) {
         code = result & 0xFF
         let system = connection.map { sqlite3_system_errno($0) } ?? 0
@@ -69,12 +69,12 @@ final class SQLiteConnection {
 
     /// - Parameters:
     ///   - busyMilliseconds: how long a statement waits for another process that holds the file.
-    ///   - isAlone: other processes are kept out, and nothing is shared with them: the index of the log is in memory and
-    ///     not in the file `-shm`. The same for all connections of a process. Source: sqlite.org/vfs.html, "unix-excl".
-    init(path: String, isReadOnly: Bool, isAlone: Bool, busyMilliseconds: Int32) throws(SQLiteError) {
+    ///   - isExclusive: other processes are excluded, and nothing is shared with them: the index of the log is in memory
+    ///     and not in the file `-shm`. The same for all connections of a process. Source: sqlite.org/vfs.html, "unix-excl".
+    init(path: String, isReadOnly: Bool, isExclusive: Bool, busyMilliseconds: Int32) throws(SQLiteError) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_NOMUTEX | (isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
-        let result = sqlite3_open_v2(path, &opened, flags, isAlone ? "unix-excl" : nil)
+        let result = sqlite3_open_v2(path, &opened, flags, isExclusive ? "unix-excl" : nil)
         guard result == SQLITE_OK, let opened else {
             let error = SQLiteError(result, on: opened)
             sqlite3_close_v2(opened)
@@ -94,7 +94,7 @@ final class SQLiteConnection {
         sqlite3_close_v2(handle)
     }
 
-    /// Carries out statements that answer nothing that matters.
+    /// Executes statements whose rows do not matter.
     func execute(_ sql: String) throws(SQLiteError) {
         let result = sqlite3_exec(handle, sql, nil, nil, nil)
         guard result == SQLITE_OK else { throw SQLiteError(result, on: handle) }
@@ -123,23 +123,23 @@ final class SQLiteConnection {
 
     var isInTransaction: Bool { handle.map { sqlite3_get_autocommit($0) == 0 } ?? false }
 
-    /// Undoes what the open transaction did, if there is one still: some failures end it themselves.
+    /// Rolls back the open transaction, if there is one still: some failures end it themselves.
     func rollBack() {
         if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
     }
 
-    /// Sets a limit that SQLite takes, or keeps the one that it has.
+    /// Sets a limit; when SQLite refuses the value, the old limit stays.
     func set(_ pragma: String, to value: Int64) {
         sqlite3_exec(handle, "PRAGMA \(pragma) = \(value)", nil, nil, nil)
     }
 
-    /// Moves what it can from the log into the database, without waiting for anybody.
+    /// Moves as much as possible from the log into the database, without waiting for readers.
     func checkpoint() {
         sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
     }
 }
 
-/// A prepared statement. Whoever steps it resets it, before its parameters' bytes go.
+/// A prepared statement. Each use ends with a reset, before its parameters' bytes are freed.
 struct SQLiteStatement {
     let handle: OpaquePointer
     let connection: OpaquePointer
@@ -187,8 +187,8 @@ final class SQLiteValues {
         case text(offset: Int, count: Int)
     }
 
-    /// Memory that a long text made necessary goes again after it.
-    private static let keptBytes = 1 << 20
+    /// Largest buffer that is reused; one for a longer text is freed after it.
+    private static let reusedBytes = 1 << 20
 
     private var slots: [Slot] = []
     private var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 1)
@@ -235,7 +235,7 @@ final class SQLiteValues {
         return true
     }
 
-    /// Carries out `statement`, which answers no rows, with what was added, and forgets it.
+    /// Executes `statement`, which returns no rows, with the added values, and clears them.
     ///
     /// - Returns: how many rows changed.
     @discardableResult
@@ -246,7 +246,7 @@ final class SQLiteValues {
         return statement.changes
     }
 
-    /// The first column of the first row that `statement` answers, with what was added, which is forgotten.
+    /// The first column of the first row that `statement` returns for the added values, which are cleared.
     func integer(_ statement: SQLiteStatement) throws(SQLiteError) -> Int64? {
         defer { finish(statement) }
         try bind(to: statement)
@@ -276,7 +276,7 @@ final class SQLiteValues {
         statement.reset()
         slots.removeAll(keepingCapacity: true)
         used = 0
-        if bytes.count > Self.keptBytes {
+        if bytes.count > Self.reusedBytes {
             bytes.deallocate()
             bytes = .allocate(byteCount: 4096, alignment: 1)
         }

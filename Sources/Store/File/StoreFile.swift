@@ -3,9 +3,9 @@ import CSystem
 import Glibc
 import Threads
 
-/// Opens a store's file: alone, of a known version, sound.
+/// Opens a store's file: exclusively, of a known version, undamaged.
 enum StoreFile {
-    /// What a store works with when it is open.
+    /// The parts of an open store.
     struct Parts {
         var lock: StoreFileLock
         var changes: StoreChanges
@@ -18,22 +18,22 @@ enum StoreFile {
     /// Larger ones when they were found damaged in use.
     static let checkedBytes: Int64 = 64 << 20
 
-    /// How long a statement waits for a stranger that has the file open, a shell for example; the inbox has room for
-    /// more.
+    /// How long a statement waits for another program that has the file open, a shell for example; the inbox has room
+    /// for more.
     static let busyMilliseconds: Int32 = 2000
 
     /// Pages of 4 KiB after which the log is moved into the database, 16 MiB: ids lie all over their index, and a page
     /// that changed often is moved once.
     private static let checkpointPages = 4096
 
-    /// What the log may keep of the disk once it is moved, in bytes: 64 MiB.
-    private static let keptLogBytes = 64 << 20
+    /// Largest size of the log after a checkpoint, in bytes: 64 MiB.
+    private static let maxLogBytes = 64 << 20
 
     /// The writer's page cache, in KiB: the indexes of some hundred thousand messages.
     private static let cacheKiB = 32_768
 
-    /// Made when the database was found damaged in use; the next opening checks all of it.
-    static func suspicion(_ path: String) -> String { path + ".suspect" }
+    /// The marker file of a database that was found damaged in use; the next opening checks all of it.
+    static func suspectMarker(_ path: String) -> String { path + ".suspect" }
 
     static func open(
         _ settings: StoreSettings, wallClockMilliseconds: Int64
@@ -80,19 +80,20 @@ enum StoreFile {
             do throws(SQLiteError) {
                 return try parts(settings, size: size, lock: lock, opening: opening)
             } catch {
-                guard error.mayBeForWantOfRoom else { throw error }
-                // On a full disk SQLite gets no blocks for what it shares with other processes. Alone, it needs none.
+                guard error.mayBeOutOfSpace else { throw error }
+                // On a full disk SQLite gets no blocks for the memory that it shares with other processes. Exclusively,
+                // it needs none.
                 var opening = opening
-                opening.aloneBecause = error.sentence
+                opening.exclusiveReason = error.sentence
                 return try parts(settings, size: size, lock: lock, opening: opening)
             }
         } catch {
             if let refusal = error.refusal { throw .open(refusal(path)) }
-            throw error.reach == .file ? .damaged : .open(cannotOpen(path, error.sentence))
+            throw error.scope == .file ? .damaged : .open(cannotOpen(path, error.sentence))
         }
     }
 
-    /// Creates the file for its owner alone, or makes it so; answers its size in bytes.
+    /// Creates the file, or restricts it, readable by its owner alone; returns its size in bytes.
     private static func prepareFile(_ path: String) throws(SQLiteError) -> Int64 {
         // Before SQLite has it open: closing any descriptor of a file drops the locks that the process has on it.
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -114,7 +115,7 @@ enum StoreFile {
     ) throws(SQLiteError) -> Parts {
         func connect(isReadOnly: Bool) throws(SQLiteError) -> SQLiteConnection {
             try SQLiteConnection(
-                path: settings.path, isReadOnly: isReadOnly, isAlone: opening.aloneBecause != nil,
+                path: settings.path, isReadOnly: isReadOnly, isExclusive: opening.exclusiveReason != nil,
                 busyMilliseconds: busyMilliseconds)
         }
         let writing = try connect(isReadOnly: false)
@@ -131,17 +132,18 @@ enum StoreFile {
                 throw error
             }
         } catch {
-            // Not left to the last reference: what is damaged is about to be renamed, what is shared to be held alone.
+            // Not left to the last reference: a damaged file is about to be renamed, a shared one to be opened
+            // exclusively.
             writing.close()
             throw error
         }
     }
 
-    /// Looks whether the file is ours and sound, and brings it to the present version.
+    /// Checks that the file is a store and undamaged, and migrates it to the present version.
     private static func prepare(
         _ connection: SQLiteConnection, _ settings: StoreSettings, size: Int64
     ) throws(SQLiteError) {
-        // Reading the version first: a file that is not for us stays as it is.
+        // Reading the version first: a file of another program stays as it is.
         let found = Int(try connection.integer("PRAGMA user_version"))
         let application = try connection.integer("PRAGMA application_id")
         if application != StoreSchema.applicationID {
@@ -155,12 +157,12 @@ enum StoreFile {
         }
 
         let path = settings.path
-        let isSuspect = access(suspicion(path), F_OK) == 0
+        let isSuspect = access(suspectMarker(path), F_OK) == 0
         if isSuspect || size <= checkedBytes {
             guard try connection.text("PRAGMA quick_check(1)") == "ok" else {
                 throw SQLiteError(code: SQLiteCode.damaged, sentence: "the database is damaged")
             }
-            if isSuspect { _ = unlink(suspicion(path)) }
+            if isSuspect { _ = unlink(suspectMarker(path)) }
         }
 
         guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
@@ -176,7 +178,7 @@ enum StoreFile {
             """
             PRAGMA synchronous = \(sync); PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;
             PRAGMA cache_size = -\(cacheKiB); PRAGMA wal_autocheckpoint = \(checkpointPages);
-            PRAGMA journal_size_limit = \(keptLogBytes);
+            PRAGMA journal_size_limit = \(maxLogBytes);
             """)
         try StoreSchema.migrate(connection, from: found)
         if let pages = settings.maxPageCount { try connection.execute("PRAGMA max_page_count = \(pages)") }
@@ -184,7 +186,7 @@ enum StoreFile {
 
     // MARK: - Moving aside
 
-    /// Renames a damaged database and what belongs to it, so that it can be looked at; answers its new path.
+    /// Renames a damaged database and its log, for a later inspection; returns its new path.
     private static func moveAside(_ path: String, wallClockMilliseconds: Int64) throws(StoreOpenError) -> String {
         let base = "\(path).damaged-\(max(0, wallClockMilliseconds) / 1000)"
         var aside = base
@@ -196,22 +198,22 @@ enum StoreFile {
         guard rename(path, aside) == 0 else {
             throw cannotOpen(path, "it is damaged, and cannot be renamed: \(systemErrorText(errno))")
         }
-        // With its log it may still be mended; without it, a new database would take the log for its own.
+        // With its log it may still be repaired; without it, a new database would take the log for its own.
         for suffix in ["-wal", "-shm"] where rename(path + suffix, aside + suffix) != 0 && errno != ENOENT {
             throw cannotOpen(path, "its file \(path)\(suffix) cannot be renamed: \(systemErrorText(errno))")
         }
-        _ = unlink(suspicion(path))
+        _ = unlink(suspectMarker(path))
         return aside
     }
 
-    /// Makes the next opening look at every page.
-    static func suspect(_ path: String) {
-        let descriptor = Glibc.open(suspicion(path), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    /// Makes the next opening check every page.
+    static func markSuspect(_ path: String) {
+        let descriptor = Glibc.open(suspectMarker(path), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         if descriptor >= 0 { cb_close(descriptor) }
     }
 }
 
-/// Codes that are raised here rather than by SQLite. SQLite's own primary codes are below 256.
+/// Codes of errors raised here, not by SQLite. SQLite's own primary codes are below 256.
 private enum SQLiteCode {
     static let cannotOpen: Int32 = 14
     static let damaged: Int32 = 11
@@ -220,10 +222,10 @@ private enum SQLiteCode {
 }
 
 extension SQLiteError {
-    /// Also what SQLite does not tell apart from it: trying without the shared file harms nothing.
-    fileprivate var mayBeForWantOfRoom: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_CANTOPEN }
+    /// Also errors that SQLite does not distinguish from it: trying without the shared file harms nothing.
+    fileprivate var mayBeOutOfSpace: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_CANTOPEN }
 
-    /// Of a file that is sound and not for us: what to say, given its path.
+    /// The refusal of an undamaged file that is no store of this program, given its path.
     fileprivate var refusal: ((String) -> StoreOpenError)? {
         switch code {
         case SQLiteCode.newer:
@@ -236,8 +238,8 @@ extension SQLiteError {
     }
 }
 
-/// Holds a database for this store alone, by a lock on the file `path` with `.lock`. The kernel lets go of it when the
-/// process ends, however it ends; the file stays, since removing it would race with whoever waits.
+/// Holds a database for this store alone, by a lock on the file `path` with `.lock`. The kernel releases it when the
+/// process ends, however it ends; the file stays, since removing it would race with waiting processes.
 final class StoreFileLock: Sendable {
     private let descriptor: Locked<Int32>
 
@@ -264,8 +266,8 @@ final class StoreFileLock: Sendable {
             return descriptor
         }
         guard file >= 0 else { return }
-        // By word: a child that is about to become another program has the descriptor for a moment too, and a close alone
-        // would leave it the lock. Source: flock(2).
+        // Explicitly: a child that is about to exec another program has the descriptor for a moment too, and a close
+        // alone would leave it the lock. Source: flock(2).
         flock(file, LOCK_UN)
         cb_close(file)
     }

@@ -1,15 +1,15 @@
-/// The tables, as steps from each version of the file to the next. Steps are added, never changed: files of every
-/// version are about.
+/// The tables, as migrations from each version of the file to the next. Steps are added, never changed: files of every
+/// version exist.
 ///
-/// Texts are UTF-8 and may hold NUL; times are milliseconds since 1970 UTC; lists (attachments, tags) are JSON.
-/// A private conversation is a room without a backend, named after its parties.
-/// Ids stand as they were spelled; where equal ids may be spelled differently and rows are found by them, a column of
-/// its own holds the canonical spelling.
+/// Texts are UTF-8 and may hold NUL; times are milliseconds since 1970 UTC; lists (attachments, tags) are JSON. A
+/// private conversation is a room without a backend, named after its parties. Ids stand in their original spelling;
+/// where equal ids may be spelled differently and rows are found by them, a column of its own holds the canonical
+/// spelling.
 enum StoreSchema {
-    /// In `PRAGMA application_id`, so that another program's database is not taken for an old one of ours: "cbrd".
+    /// The value of `PRAGMA application_id`, by which a store is distinguished from another program's database: "cbrd".
     static let applicationID: Int64 = 0x6362_7264
 
-    /// What this program writes, in `PRAGMA user_version`.
+    /// The version that this program writes, in `PRAGMA user_version`.
     static var version: Int { steps.count }
 
     /// Step `n` leads from version `n` to `n + 1`.

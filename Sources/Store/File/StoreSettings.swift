@@ -1,42 +1,42 @@
 import ChatModel
 
-/// Where a store keeps its file, and how.
+/// The place of a store's file, its limits, and its durability.
 public struct StoreSettings: Sendable {
-    /// What a commit waits for.
+    /// The condition for a commit.
     public enum Sync: String, Sendable, CaseIterable {
-        /// The kernel has it: outlasts the end of the process, not always that of the machine.
+        /// Handed to the kernel: survives a crash of the process, not always one of the machine.
         case normal
-        /// The disk says that it has it.
+        /// Flushed to the disk.
         case full
-        /// Nothing. A machine that stops may leave a damaged file.
+        /// None: a crash of the machine may damage the file.
         case off
     }
 
     /// The database; beside it lie `path` with `-wal`, `-shm` and `.lock`. Its folder must exist.
     public var path: String
     public var sync: Sync
-    /// Messages whose time is further back are removed. Nil: never.
+    /// Messages with an older time are removed. Nil: never.
     public var retention: Duration?
-    /// Of each room so many of the newest messages are kept, and for a while a sixteenth more. Nil: all.
+    /// The newest messages of each room that stay; up to a sixteenth more stay for a while. Nil: all.
     public var maxMessagesPerRoom: Int?
-    /// Orders in one transaction. More at once are fewer pages to write, and longer to wait for.
+    /// Writes in one transaction. More at once are fewer pages to write, and longer to wait for.
     public var batchMaxMessages: Int
-    /// How long the first order of a transaction waits for others. Zero: it does not; what comes while a transaction is
-    /// written makes the next one, so that load makes the batches.
+    /// How long the first write of a transaction waits for others. Zero: it does not; writes that come during a
+    /// transaction make the next one, so that load makes the batches.
     public var batchMaxWait: Duration
-    /// Bytes that orders may take up in memory until they are kept.
+    /// Bytes that pending writes may take up in memory.
     public var inboxBytes: Int
-    /// Which start of the machine this is: what its monotonic clock counted means nothing after the next. Nil: unknown.
+    /// The boot id of the machine: a reading of its monotonic clock is meaningless after the next boot. Nil: unknown.
     public var boot: String?
 
     // Tests alone set these.
 
-    /// The file grows to so many pages and no further. Nil: SQLite's own limit.
+    /// The largest number of pages of the file. Nil: SQLite's own limit.
     var maxPageCount: Int?
-    /// After a failure, until the next attempt.
+    /// Pause between a failure and the next attempt.
     var retryPause: Duration = .seconds(1)
     var conversationLimits = StoreConversationBounds.Limits()
-    /// Messages looked at in one step, of a search or for a page from which some people are left out.
+    /// Messages read in one step, of a search or for a page from which some senders are left out.
     var pageStepCount = StorePageSearch.stepCount
 
     /// The default of ``batchMaxMessages``: about 10 ms of work, during which the next batch gathers.
@@ -60,7 +60,7 @@ public struct StoreSettings: Sendable {
     }
 }
 
-/// Why there is no store. Each is a sentence for whoever starts the program.
+/// Why there is no store. Each is a sentence for the operator.
 public enum StoreOpenError: Error, Equatable, CustomStringConvertible {
     /// A later version of the program wrote the file; it was left as it is.
     case newer(path: String, found: Int, known: Int)
@@ -81,28 +81,29 @@ public enum StoreOpenError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// What happened when a store was opened.
+/// The outcome of opening a store.
 public struct StoreOpening: Equatable, Sendable {
-    /// The file was damaged: it lies here now, and the store began anew.
+    /// The new path of a damaged file; the store began empty.
     public var movedAside: String?
-    /// Why the store has the file for itself until it is closed, and no other program can look into it: there was no room
-    /// for what several programs share, or it could not be had otherwise. A part of a sentence; nil: others can look.
-    public var aloneBecause: String?
+    /// Why the store has the file exclusively until it is closed, so that no other program can read it: there was no
+    /// room for the memory that several programs share, or it could not be had otherwise. A part of a sentence; nil:
+    /// others can read.
+    public var exclusiveReason: String?
 
-    public init(movedAside: String? = nil, aloneBecause: String? = nil) {
+    public init(movedAside: String? = nil, exclusiveReason: String? = nil) {
         self.movedAside = movedAside
-        self.aloneBecause = aloneBecause
+        self.exclusiveReason = exclusiveReason
     }
 }
 
-/// What became of orders.
+/// The outcome of writes.
 public struct StoreSettlement: Equatable, Sendable {
-    /// Everything up to this order is on disk or refused. Never goes back; zero while there is nothing to name.
+    /// Every write up to this one is on disk or refused. Never decreases; zero before the first.
     public var through: StoreTicket
-    /// Orders whose acceptances are not kept. Each is named once, and may lie beyond ``through``: other changes of the
-    /// same order, or of orders before it, still wait.
+    /// Writes whose acceptances are not persisted. Each is named once, and may lie beyond ``through``: other operations
+    /// of the same write, or of earlier ones, are still pending.
     public var refused: [StoreTicket]
-    /// Why something was refused, or why a change was left out; a part of a sentence.
+    /// Why a write was refused, or an operation left out; a part of a sentence.
     public var reason: String?
 
     public init(through: StoreTicket, refused: [StoreTicket] = [], reason: String? = nil) {

@@ -2,7 +2,7 @@ import ChatModel
 import JSONText
 import WireBytes
 
-// How records stand in columns, both ways.
+// The columns of records, both ways.
 
 /// Bits of `messages.flags`.
 enum StoredFlag {
@@ -11,7 +11,7 @@ enum StoredFlag {
 }
 
 extension SQLiteValues {
-    /// The id as it was spelled.
+    /// The id in its original spelling.
     func add(_ id: ChatID) {
         if !add(count: 36, { id.writeUUID(to: $0) }) { add(id.rawValue) }
     }
@@ -20,7 +20,7 @@ extension SQLiteValues {
         if let id { add(id) } else { addNull() }
     }
 
-    /// By which somebody is found again, and nobody else: the id where there is one, else the name.
+    /// The key that identifies one person: the id where there is one, else the name.
     func addKey(_ person: ChatPerson) {
         if let id = person.id { add("i" + id.canonical) } else { add("n" + (person.name ?? "")) }
     }
@@ -68,7 +68,7 @@ extension SQLiteStatement {
         optionalInteger(column).map { ChatTimestamp(milliseconds: $0) }
     }
 
-    /// What was written may be read, however long: the bounds of JSON from strangers are not for it.
+    /// Stored lists are read whatever their length: the limits on JSON from untrusted peers do not apply.
     func list(_ column: Int32) -> [JSONValue] {
         withBytes(column) { bytes -> [JSONValue] in
             let limits = JSONLimits(maxBytes: .max)
@@ -132,7 +132,7 @@ extension ChatAttachment {
 // MARK: - Sizes
 
 extension StoreOperation {
-    /// About the bytes that the change takes up in memory while it waits.
+    /// The approximate bytes that the operation takes up in memory while it is pending.
     var waitingByteCount: Int {
         let fixed = 256
         switch self {
@@ -161,6 +161,6 @@ extension StoreOperation {
 }
 
 extension [StoredMessage.Kind] {
-    /// As a statement lists them.
+    /// As a list in a statement.
     var numbers: String { map { String($0.rawValue) }.joined(separator: ", ") }
 }

@@ -1,15 +1,15 @@
 import ChatModel
 
-/// What was looked at for a page from which some people are left out.
+/// The progress of reading a page from which some senders are left out.
 ///
-/// How far away enough others spoke nobody knows: whoever mutes those who speak most has a whole room looked through. So it is
-/// done in steps, between which others are answered. Each step asks anew where the page lies, and goes on where the step before
-/// it stopped; should the page lie elsewhere by then, what was found for it counts no more.
+/// The distance to enough messages of other senders is unknown: a user who mutes the most active senders has a whole
+/// room read. So it is done in steps, between which other questions are answered. Each step finds the page's place anew
+/// and goes on where the step before it stopped; if the place has moved by then, the results for it are dropped.
 struct StorePageSearch: Sendable {
-    /// Messages looked at in one step: a few milliseconds, in which others wait.
+    /// Messages read in one step: a few milliseconds, in which others wait.
     static let stepCount = 2000
-    /// Messages looked at for one page. Beyond that nobody waits for the answer any more, and it fails.
-    static let maxLooked = 1_000_000
+    /// Messages read for one page. Beyond that the client has given up waiting, and the query fails.
+    static let maxReadCount = 1_000_000
 
     struct Range: Equatable, Sendable {
         var isForwards: Bool
@@ -20,40 +20,40 @@ struct StorePageSearch: Sendable {
 
     struct Part: Sendable {
         var range: Range
-        /// In the order in which they were come by.
+        /// In the order of reading.
         var found: [Int64] = []
-        /// Where it goes on; nil: all was looked at, or enough was found.
+        /// The rest of the range; nil: all was read, or enough was found.
         var rest: Range?
     }
 
-    /// In the order in which they are asked for.
+    /// In the order of the questions.
     var parts: [Part] = []
     var lookedCount = 0
-    /// Where times stand that no message bears: finding that looks at the times of all that was said since.
+    /// The places of times that no message has: finding one reads the times of all messages since.
     fileprivate var firstPlaces: [ChatTimestamp: Int64?] = [:]
 }
 
-/// One step of it. It is within one question, so it stays on one thread.
+/// One step of a search. It is within one question, so it stays on one thread.
 final class StorePageStep {
     private(set) var search: StorePageSearch
     private var nextPart = 0
     private var left: Int
-    /// What was answered in this step is not all.
+    /// Whether the step ended before the search was complete.
     private(set) var isPaused = false
 
     init(_ search: StorePageSearch, count: Int) {
         (self.search, left) = (search, count)
     }
 
-    /// Where a time stands, as an earlier step found; nil: none did.
+    /// The place of a time, as an earlier step found it; nil: none did.
     func firstPlace(of at: ChatTimestamp) -> Int64?? { search.firstPlaces[at] }
 
     func remember(firstPlace place: Int64?, of at: ChatTimestamp) { search.firstPlaces[at] = .some(place) }
 
-    /// What is found in a range, as far as this step comes.
+    /// The results in a range, as far as this step goes.
     ///
-    /// - Parameter look: looks at so many messages of a range at most, until so many are found: those found, how many were
-    ///   looked at, and the last of these.
+    /// - Parameter look: reads at most so many messages of a range, until so many are found: returns those found, how
+    ///   many were read, and the last of these.
     func find(
         _ range: StorePageSearch.Range,
         _ look: (StorePageSearch.Range, _ most: Int, _ wanted: Int) throws(SQLiteError) -> (

@@ -17,7 +17,7 @@ struct StorePageStatements {
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
         byMsgid = try connection.prepare("SELECT seq FROM messages WHERE room = ? AND msgid = ?")
-        // By the index alone, through all times from there on: where clocks go right that is what was said since.
+        // By the index alone, through all times from there on: with correct clocks those are the messages since.
         firstNotBefore = try connection.prepare(
             "SELECT min(seq) FROM messages INDEXED BY messages_room_time WHERE room = ? AND at >= ?")
         // The index has the places of one time in their order.
@@ -31,21 +31,21 @@ struct StorePageStatements {
         oldestAt = try at(">=", "ASC")
         newestAt = try at("<=", "DESC")
         next = try connection.prepare("SELECT seq FROM messages WHERE room = ? AND seq > ? ORDER BY seq LIMIT 1")
-        // The flags that a message must not have come last, and what was done to what was taken back is nowhere.
+        // The flags that a message must not have come last; events about redacted messages are invisible.
         let visible = """
             room = ? AND seq >= ? AND seq < ? AND flags & ? = 0 AND kind <> ?
             AND NOT (kind IN (\(StoredMessage.Kind.ofDeeds.numbers)) AND flags & \(StoredFlag.takenBack) <> 0)
             """
         oldest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
         newest = try connection.prepare("SELECT seq FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
-        // For those who do not want to hear some: read until there are enough, some at a time.
+        // For readers who mute some senders: read until there are enough, some at a time.
         let voices = "seq, kind, sender_id, sender_name, nick, account, author"
         oldestVoices = try connection.prepare("SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq LIMIT ?")
         newestVoices = try connection.prepare(
             "SELECT \(voices) FROM messages WHERE \(visible) ORDER BY seq DESC LIMIT ?")
         let columns = StoreColumns.message.joined(separator: ", ")
         beginning = try connection.prepare("SELECT \(columns) FROM messages WHERE room = ? ORDER BY seq LIMIT ?")
-        // The text of those alone that are as they are looked for otherwise: SQLite reads what is asked for.
+        // The text is read only of messages that meet the other conditions: SQLite reads a column when it is needed.
         func search(_ direction: String) throws(SQLiteError) -> SQLiteStatement {
             try connection.prepare(
                 """
@@ -61,7 +61,7 @@ struct StorePageStatements {
     }
 }
 
-/// One room's messages on disk, as an order.
+/// One room's messages on disk, ordered by sequence number.
 struct StoredRoomOrder: TimedOrder {
     typealias Failure = SQLiteError
 
@@ -144,7 +144,7 @@ struct StoredRoomOrder: TimedOrder {
 
     private static let noKind: Int64 = -1
 
-    /// The place of the room's oldest message, taken back or not; nil: there is none.
+    /// The sequence number of the room's oldest message, redacted or not; nil: there is none.
     func oldestOfAll() throws(SQLiteError) -> Int64? {
         values.add(room)
         values.add(Int64.min)
@@ -161,7 +161,7 @@ struct StoredRoomOrder: TimedOrder {
 }
 
 extension SQLiteStatement {
-    /// A row of ``StorePageStatements/oldestVoices``, as far as it says whose the message is.
+    /// A row of ``StorePageStatements/oldestVoices``, as far as it identifies the sender.
     func voice() -> StoredMessage {
         StoredMessage(
             kind: StoredMessage.Kind(rawValue: Int(integer(1))) ?? .message, sequence: integer(0), msgid: "",

@@ -1,8 +1,8 @@
 import ChatModel
 
-/// Answers questions on a connection, within its open transaction where there is one.
+/// Queries on a connection, within its open transaction where there is one.
 final class StoreQueries: @unchecked Sendable {
-    // Sendable because it is used by one thread at a time: whoever opened the store until it starts, then the reader's, or
+    // Sendable because it is used by one thread at a time: the opener's until the store starts, then the reader's, or
     // the writer's, whose connection it is on.
 
     let connection: SQLiteConnection
@@ -28,7 +28,7 @@ final class StoreQueries: @unchecked Sendable {
         self.boot = boot
         roomRow = try connection.prepare(
             "SELECT \(StoreColumns.room) FROM rooms WHERE backend = ? AND room = ?")
-        // Private conversations are read when somebody asks for them.
+        // Private conversations are read on demand.
         roomRows = try connection.prepare(
             """
             SELECT \(StoreColumns.room), backend, room FROM rooms WHERE backend <> '' OR room = '' ORDER BY id
@@ -62,18 +62,18 @@ final class StoreQueries: @unchecked Sendable {
         personal = try StorePersonalQueries(connection)
     }
 
-    /// Calls `body` within one transaction, so that all it reads is of one moment.
-    private func atOneMoment<R>(_ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
+    /// Calls `body` within one transaction, so that all it reads is one snapshot.
+    private func inSnapshot<R>(_ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
         if connection.isInTransaction { return try body() }
         try connection.execute("BEGIN")
         defer { connection.rollBack() }
         return try body()
     }
 
-    // MARK: - What a bridge asks
+    // MARK: - Questions of the bridge
 
     func everything(messagesPerRoom: Int) throws(SQLiteError) -> StoredState {
-        try atOneMoment { () throws(SQLiteError) in
+        try inSnapshot { () throws(SQLiteError) in
             var state = try personal.read(self)
             var rows: [(id: Int64, key: StoredRoomKey, room: StoredRoom)] = []
             values.add(boot)
@@ -102,9 +102,9 @@ final class StoreQueries: @unchecked Sendable {
         }
     }
 
-    /// A room of which nothing is kept is an empty one.
+    /// A room; an empty one when the store has nothing of it.
     func room(_ key: StoredRoomKey, messagesPerRoom: Int) throws(SQLiteError) -> StoredRoom {
-        try atOneMoment { () throws(SQLiteError) in
+        try inSnapshot { () throws(SQLiteError) in
             var found: (id: Int64, room: StoredRoom)?
             values.add(boot)
             values.add(key.backend)
@@ -118,7 +118,7 @@ final class StoreQueries: @unchecked Sendable {
     func messages(
         _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int
     ) throws(SQLiteError) -> [StoredMessage] {
-        try atOneMoment { () throws(SQLiteError) in
+        try inSnapshot { () throws(SQLiteError) in
             guard limit > 0, let id = try roomID(key) else { return [] }
             values.add(id)
             values.add(after)
@@ -130,24 +130,24 @@ final class StoreQueries: @unchecked Sendable {
         }
     }
 
-    /// Takes a step.
+    /// Takes one step of a search.
     ///
     /// - Parameters:
-    ///   - search: how far the steps before it came.
-    ///   - count: messages that are looked at.
-    /// - Returns: nil when it is not over yet.
+    ///   - search: the progress of the steps before.
+    ///   - count: messages to read.
+    /// - Returns: nil when the search is not complete.
     func places(
         _ key: StoredRoomKey, _ query: StoredPageQuery, _ search: inout StorePageSearch,
         count: Int = StorePageSearch.stepCount
     ) throws(SQLiteError) -> StoredPlaces? {
         let step = StorePageStep(search, count: count)
         defer { search = step.search }
-        return try atOneMoment { () throws(SQLiteError) in
+        return try inSnapshot { () throws(SQLiteError) in
             guard let id = try roomID(key) else { return StoredPlaces(query, of: []) }
             let order = StoredRoomOrder(queries: self, statements: pages, room: id, query: query, step: step)
             let (sequences, spans) = try query.find(in: order)
             guard !step.isPaused else {
-                if step.search.lookedCount < StorePageSearch.maxLooked { return nil }
+                if step.search.lookedCount < StorePageSearch.maxReadCount { return nil }
                 throw SQLiteError(code: 1, sentence: "too many messages are of people who are left out")
             }
             var places = StoredPlaces(sequences: sequences, spans: spans)
@@ -158,13 +158,13 @@ final class StoreQueries: @unchecked Sendable {
         }
     }
 
-    /// Takes a step.
+    /// Takes one step of a search.
     ///
-    /// - Parameter count: messages that are looked at.
+    /// - Parameter count: messages to read.
     func search(
         _ key: StoredRoomKey, _ search: StoredSearch, count: Int = StoredSearch.stepCount
     ) throws(SQLiteError) -> StoredSearchStep {
-        try atOneMoment { () throws(SQLiteError) in
+        try inSnapshot { () throws(SQLiteError) in
             guard search.limit > 0, let id = try roomID(key) else { return StoredSearchStep() }
             values.add(id)
             values.add(search.after?.milliseconds ?? .min)
@@ -195,7 +195,7 @@ final class StoreQueries: @unchecked Sendable {
     }
 
     func countMessages(_ key: StoredRoomKey, after: Int64, through: Int64) throws(SQLiteError) -> Int {
-        try atOneMoment { () throws(SQLiteError) in
+        try inSnapshot { () throws(SQLiteError) in
             guard let id = try roomID(key) else { return 0 }
             values.add(id)
             values.add(after)
@@ -213,14 +213,14 @@ final class StoreQueries: @unchecked Sendable {
         return try values.integer(roomRow)
     }
 
-    /// Calls `body` for each row that `statement` answers to the values that were added.
+    /// Calls `body` for each row that `statement` returns for the added values.
     func each(_ statement: SQLiteStatement, _ body: (SQLiteStatement) -> Void) throws(SQLiteError) {
         defer { values.finish(statement) }
         try values.bind(to: statement)
         while try statement.step() { body(statement) }
     }
 
-    /// Calls `body` for each row that `statement` answers to the values that were added, until it returns false.
+    /// Calls `body` for each row that `statement` returns for the added values, until it returns false.
     func some(_ statement: SQLiteStatement, _ body: (SQLiteStatement) -> Bool) throws(SQLiteError) {
         defer { values.finish(statement) }
         try values.bind(to: statement)

@@ -1,9 +1,10 @@
 import CSystem
 import ChatModel
+import Glibc
 import Threads
 import WireBytes
 
-/// What the threads of a store share.
+/// The state that the threads of a store share.
 final class StoreCore: Sendable {
     let settings: StoreSettings
     let changes: StoreChanges
@@ -12,19 +13,21 @@ final class StoreCore: Sendable {
     let writerQueries: StoreQueries
     let opening: StoreOpening
     let inbox = Locked(StoreInbox())
-    let writerBell: StoreBell
-    let readerBell: StoreBell
-    let endBell: StoreBell
+    let writerWakeUp: StoreWakeUp
+    let readerWakeUp: StoreWakeUp
+    let endWakeUp: StoreWakeUp
     private let lock: StoreFileLock
     private let openedAt: (wall: Int64, monotonic: Int64)
 
     /// Nil: the process has no descriptors left.
     init?(_ settings: StoreSettings, _ parts: StoreFile.Parts, wallClockMilliseconds: Int64) {
-        guard let writerBell = StoreBell(), let readerBell = StoreBell(), let endBell = StoreBell() else { return nil }
+        guard let writerWakeUp = StoreWakeUp(), let readerWakeUp = StoreWakeUp(), let endWakeUp = StoreWakeUp() else {
+            return nil
+        }
         self.settings = settings
-        self.writerBell = writerBell
-        self.readerBell = readerBell
-        self.endBell = endBell
+        self.writerWakeUp = writerWakeUp
+        self.readerWakeUp = readerWakeUp
+        self.endWakeUp = endWakeUp
         changes = parts.changes
         queries = parts.queries
         writerQueries = parts.writerQueries
@@ -35,7 +38,7 @@ final class StoreCore: Sendable {
 
     func now() -> Int64 { cb_monotonic_nanoseconds() }
 
-    /// The wall clock of the opening, gone on evenly: a clock that leaps must not remove messages.
+    /// The wall clock at the opening, advanced by the monotonic clock: a jump of the clock must not remove messages.
     var evenWallClockMilliseconds: Int64 {
         let passed = (now() &- openedAt.monotonic) / 1_000_000
         let (sum, overflow) = openedAt.wall.addingReportingOverflow(passed)
@@ -45,12 +48,12 @@ final class StoreCore: Sendable {
     // MARK: - From any thread
 
     func submit(_ ticket: StoreTicket, _ operations: [StoreOperation]) -> Bool {
-        let byteCount = StoreOrder.byteCount(operations)
+        let byteCount = StoreWrite.byteCount(operations)
         let limit = settings.inboxBytes
         let (isTaken, wakes) = inbox.withLock {
             $0.submit(ticket, operations, byteCount: byteCount, limit: limit)
         }
-        if wakes { writerBell.ring() }
+        if wakes { writerWakeUp.send() }
         return isTaken
     }
 
@@ -61,7 +64,7 @@ final class StoreCore: Sendable {
         ask(done, inSteps: ()) { (queries, _) throws(SQLiteError) in try query(queries) }
     }
 
-    /// The same for what takes long: nil is no answer yet, and the next step is taken when all others had their turn.
+    /// The same for long queries: nil is no answer yet, and the next step is taken behind all other questions.
     func ask<Answer: Sendable, Progress: Sendable>(
         _ done: @escaping @Sendable (Result<Answer, StoreFailure>) -> Void, inSteps progress: Progress,
         _ step: @escaping @Sendable (StoreQueries, inout Progress) throws(SQLiteError) -> Answer?
@@ -69,7 +72,7 @@ final class StoreCore: Sendable {
         let question = question(after: 0, done, progress, step)
         let (refusal, isWritersTurn) = inbox.withLock { $0.ask(question) }
         if let refusal { return done(.failure(refusal)) }
-        if isWritersTurn { writerBell.ring() } else { readerBell.ring() }
+        if isWritersTurn { writerWakeUp.send() } else { readerWakeUp.send() }
     }
 
     private func question<Answer: Sendable, Progress: Sendable>(
@@ -96,22 +99,22 @@ final class StoreCore: Sendable {
                 }
                 done(.success(answer))
             } catch {
-                if error.reach == .file { StoreFile.suspect(path) }
+                if error.scope == .file { StoreFile.markSuspect(path) }
                 done(.failure(StoreFailure(error.sentence)))
             }
             return nil
         }
     }
 
-    /// Has the writer do something between two batches.
-    func onWriter(_ errand: @escaping @Sendable (StoreWriter) -> Void) {
-        inbox.withLock { $0.add(errand) }
-        writerBell.ring()
+    /// Runs a closure on the writer's thread, between two batches.
+    func onWriter(_ job: @escaping @Sendable (StoreWriter) -> Void) {
+        inbox.withLock { $0.add(job) }
+        writerWakeUp.send()
     }
 
     // MARK: - The end
 
-    /// Begins the end; answers whether there are threads to wait for.
+    /// Begins closing; returns whether there are threads to wait for.
     func beginClosing(within limit: Duration) -> Bool {
         let closeBy = (MonotonicInstant(nanoseconds: now()) + limit).nanoseconds
         let stage = inbox.withLock { $0.beginClosing(by: closeBy) }
@@ -123,8 +126,8 @@ final class StoreCore: Sendable {
             refuseQuestions()
             return false
         case .running:
-            readerBell.ring()
-            writerBell.ring()
+            readerWakeUp.send()
+            writerWakeUp.send()
             return true
         case .closing: return true
         case .closed: return false
@@ -135,28 +138,28 @@ final class StoreCore: Sendable {
         let deadline = (MonotonicInstant(nanoseconds: now()) + limit).nanoseconds
         while true {
             let isOver = inbox.withLock { $0.writerEnded && $0.readerEnded }
-            // For others who wait.
-            if isOver { return endBell.ring() }
+            // For other callers that wait.
+            if isOver { return endWakeUp.send() }
             let left = deadline &- now()
             if left <= 0 { return }
-            endBell.wait(nanoseconds: left)
+            endWakeUp.wait(nanoseconds: left)
         }
     }
 
     func readerEnded() {
         inbox.withLock { $0.endReader() }
-        writerBell.ring()
-        endBell.ring()
+        writerWakeUp.send()
+        endWakeUp.send()
     }
 
     func writerEnded() {
         lock.release()
         inbox.withLock { $0.endWriter() }
         refuseQuestions()
-        endBell.ring()
+        endWakeUp.send()
     }
 
-    /// Those that no thread will answer any more.
+    /// Fails the questions that no thread will answer any more.
     private func refuseQuestions() {
         let left = inbox.withLock { $0.takeAllQuestions() }
         for question in left { _ = question.ask(.failure(.closed)) }

@@ -2,48 +2,49 @@ import ChatModel
 
 /// A question to the store.
 struct StoreQuestion: Sendable {
-    /// It is answered when this many orders are settled: it sees what was handed over before it.
+    /// The number of writes that must be settled first: the question sees every write submitted before it.
     var after: UInt64
-    /// Given why it cannot be asked, tells that. Answers with what is left to ask: others come first.
+    /// Answers the question, or fails it with the given reason. Returns the rest of a long one, which goes behind the
+    /// others.
     var ask: @Sendable (Result<StoreQueries, StoreFailure>) -> StoreQuestion?
 
-    /// So many may wait; a client that joins asks two.
+    /// The limit on pending questions; a client that joins asks two.
     static let maxWaiting = 20_000
 }
 
-/// What waits for the threads of a store, and how far these are.
+/// The pending work of a store's threads, and their progress.
 struct StoreInbox: Sendable {
     enum Stage {
         case opened, running, closing, closed
     }
 
-    /// What the writer takes at a time.
+    /// The work that the writer takes at a time.
     struct Taken {
-        var orders: [StoreOrder]
-        var errands: [@Sendable (StoreWriter) -> Void]
+        var writes: [StoreWrite]
+        var jobs: [@Sendable (StoreWriter) -> Void]
         var questions: [StoreQuestion]
         var isClosing: Bool
     }
 
-    /// What the writer would do if nothing came.
-    struct Wish {
-        /// It has something to do by itself.
+    /// The writer's own schedule.
+    struct Schedule {
+        /// Work of its own is due.
         var isDue: Bool
-        /// It may wait for so many orders, to make one transaction of them; nil: not any more.
+        /// It may wait until so many writes are pending, to make one transaction of them; nil: no longer.
         var gathers: Int?
     }
 
     private(set) var stage = Stage.opened
-    private var orders: [StoreOrder] = []
-    /// Of all orders that are not settled, also of those that the writer has taken.
+    private var writes: [StoreWrite] = []
+    /// Of all writes that are not settled, also of those that the writer has taken.
     private var byteCount = 0
     private var handedOver: UInt64 = 0
     private var settled: UInt64 = 0
-    /// Orders that must wait for the writer to be woken; it is at work while this is `max`.
+    /// The number of pending writes at which the writer is woken; it is at work while this is `max`.
     private var wakeAt = Int.max
-    /// Nothing can be kept: the writer answers questions.
+    /// Writing fails: the writer answers questions.
     private var isFailing = false
-    private var errands: [@Sendable (StoreWriter) -> Void] = []
+    private var jobs: [@Sendable (StoreWriter) -> Void] = []
     private var questions: [StoreQuestion] = []
     /// Monotonic, in nanoseconds.
     private(set) var closeBy = Int64.max
@@ -55,20 +56,20 @@ struct StoreInbox: Sendable {
 
     // MARK: - From any thread
 
-    /// Takes an order where there is room for it.
+    /// Takes a write where there is room for it.
     mutating func submit(
         _ ticket: StoreTicket, _ operations: [StoreOperation], byteCount: Int, limit: Int
     ) -> (isTaken: Bool, wakesWriter: Bool) {
         guard isOpen, self.byteCount + byteCount <= limit else { return (false, false) }
         self.byteCount += byteCount
         handedOver += 1
-        orders.append(StoreOrder(ticket, operations, byteCount: byteCount, number: handedOver))
-        guard orders.count >= wakeAt else { return (true, false) }
+        writes.append(StoreWrite(ticket, operations, byteCount: byteCount, number: handedOver))
+        guard writes.count >= wakeAt else { return (true, false) }
         wakeAt = .max
         return (true, true)
     }
 
-    /// Takes a question, which sees what was handed over before it.
+    /// Takes a question, which sees every write submitted before it.
     mutating func ask(_ question: StoreQuestion) -> (refusal: StoreFailure?, isWritersTurn: Bool) {
         guard isOpen else { return (.closed, false) }
         guard questions.count < StoreQuestion.maxWaiting else {
@@ -78,7 +79,7 @@ struct StoreInbox: Sendable {
         return (nil, isFailing)
     }
 
-    mutating func add(_ errand: @escaping @Sendable (StoreWriter) -> Void) { errands.append(errand) }
+    mutating func add(_ job: @escaping @Sendable (StoreWriter) -> Void) { jobs.append(job) }
 
     /// False when the threads run already, or the store is closed.
     mutating func start() -> Bool {
@@ -87,13 +88,13 @@ struct StoreInbox: Sendable {
         return true
     }
 
-    /// Begins the end; answers how far the store was.
+    /// Begins closing; returns the stage before.
     mutating func beginClosing(by instant: Int64) -> Stage {
         defer {
             switch stage {
             case .opened:
                 stage = .closed
-                orders = []
+                writes = []
             case .running:
                 stage = .closing
                 closeBy = instant
@@ -105,34 +106,34 @@ struct StoreInbox: Sendable {
 
     // MARK: - The writer's
 
-    /// What there is to do; nil: nothing yet, and with `begins` orders are being gathered from now on.
-    mutating func take(_ wish: Wish) -> (taken: Taken?, begins: Bool) {
-        let gathers = wish.gathers.map { !orders.isEmpty && orders.count < $0 } ?? false
+    /// The work to do; nil: none yet, and with `begins` writes are being gathered from now on.
+    mutating func take(_ schedule: Schedule) -> (taken: Taken?, begins: Bool) {
+        let gathers = schedule.gathers.map { !writes.isEmpty && writes.count < $0 } ?? false
         let asked = isFailing && !isClosing ? questions : []
         guard
-            isClosing || !errands.isEmpty || !asked.isEmpty || (!orders.isEmpty && !gathers)
-                || (wish.isDue && !gathers)
+            isClosing || !jobs.isEmpty || !asked.isEmpty || (!writes.isEmpty && !gathers)
+                || (schedule.isDue && !gathers)
         else {
-            wakeAt = gathers ? wish.gathers ?? 1 : 1
+            wakeAt = gathers ? schedule.gathers ?? 1 : 1
             return (nil, gathers)
         }
         defer {
-            orders = []
-            errands = []
+            writes = []
+            jobs = []
             questions.removeFirst(asked.count)
             wakeAt = .max
         }
-        return (Taken(orders: orders, errands: errands, questions: asked, isClosing: isClosing), false)
+        return (Taken(writes: writes, jobs: jobs, questions: asked, isClosing: isClosing), false)
     }
 
-    /// Orders up to `number` are settled, and so many bytes free; answers whether somebody waits for an answer.
+    /// Writes up to `number` are settled, and so many bytes free; returns whether questions are pending.
     mutating func settle(through number: UInt64?, byteCount: Int) -> Bool {
         self.byteCount -= byteCount
         if let number { settled = max(settled, number) }
         return !questions.isEmpty
     }
 
-    /// Who answers questions changes; answers whether there are some.
+    /// Has the writer or the reader answer questions; returns whether there are some.
     mutating func setFailing(_ isFailing: Bool) -> Bool {
         self.isFailing = isFailing
         return !questions.isEmpty
@@ -155,12 +156,12 @@ struct StoreInbox: Sendable {
         return (ready, isClosing)
     }
 
-    /// What is left of questions that take long comes behind all others.
+    /// Puts the rest of long questions behind all others.
     mutating func putBack(_ rest: [StoreQuestion]) { questions += rest }
 
     mutating func endReader() { readerEnded = true }
 
-    /// Those that no thread will answer any more.
+    /// The questions that no thread will answer any more.
     mutating func takeAllQuestions() -> [StoreQuestion] {
         defer { questions = [] }
         return questions

@@ -1,9 +1,9 @@
 import Threads
 
-/// The reader's thread: answers questions one after the other, each when what was handed over before it is settled. Those
-/// that take long are answered in steps, and come behind all others after each.
+/// The reader's thread: answers questions in order, each when the writes before it are settled. Long ones are answered
+/// in steps, and go behind all others after each.
 ///
-/// While nothing can be kept the writer answers them, which has what waits; see ``StoreWriter``.
+/// While writing fails the writer answers them, which has the pending writes; see ``StoreWriter``.
 struct StoreReader: Sendable {
     let core: StoreCore
 
@@ -13,7 +13,7 @@ struct StoreReader: Sendable {
             let rest = questions.compactMap { $0.ask(isClosing ? .failure(.closed) : .success(core.queries)) }
             if !rest.isEmpty { core.inbox.withLock { $0.putBack(rest) } }
             if isClosing { break }
-            if questions.isEmpty { core.readerBell.wait(nanoseconds: nil) }
+            if questions.isEmpty { core.readerWakeUp.wait(nanoseconds: nil) }
         }
         core.queries.connection.close()
         core.readerEnded()

@@ -3,19 +3,20 @@ import ChatModel
 import Threads
 import WireBytes
 
-/// The writer's thread: takes what waits, makes one transaction of it, tells what became of it, and begins again.
+/// The writer's thread: takes the pending writes, commits them in one transaction, reports the outcome, and begins
+/// again.
 ///
 /// | state | meaning | leaves by |
 /// |---|---|---|
-/// | sound | orders are carried out as they come | a failure → failing, broken |
-/// | failing | acceptances are refused, the rest waits; an attempt each ``StoreSettings/retryPause`` | a commit → sound |
+/// | sound | writes are committed as they come | a failure → failing, broken |
+/// | failing | acceptances are refused, the rest is pending; an attempt each ``StoreSettings/retryPause`` | a commit → sound |
 /// | broken | the file is damaged: acceptances are refused, all else is dropped | – |
 ///
-/// Nothing is settled out of order: an order that a refusal left empty is settled with the one before it.
+/// Writes are settled in order: one that a refusal left empty is settled with the one before it.
 ///
-/// While it is failing, the writer answers the reader's questions too: it carries out what waits in a transaction that is not
-/// committed, so that who asks sees all that was handed over. That transaction lives from the first question to the next
-/// attempt, and is made anew after it.
+/// While it is failing, the writer answers the reader's questions too: it applies the pending writes in a transaction
+/// that is not committed, so that a question sees every write submitted before it. That preview lasts from the first
+/// question to the next attempt, and is made anew after it.
 final class StoreWriter {
     private enum Health: Equatable {
         case sound
@@ -25,17 +26,17 @@ final class StoreWriter {
 
     let core: StoreCore
     private let changes: StoreChanges
-    private let tellSettled: @Sendable (StoreSettlement) -> Void
-    private let tellCondition: @Sendable (StoreCondition) -> Void
+    private let reportSettled: @Sendable (StoreSettlement) -> Void
+    private let reportCondition: @Sendable (StoreCondition) -> Void
 
-    private var waiting: [StoreOrder] = []
-    /// Orders before this one in ``waiting`` are settled.
+    private var pending: [StoreWrite] = []
+    /// Writes before this one in ``pending`` are settled.
     private var head = 0
     private var through = StoreTicket(rawValue: 0)
     private var health = Health.sound
     private var condition = StoreCondition.sound
-    /// Orders before this one in ``waiting`` are carried out in a transaction that is not committed; nil: there is none.
-    private var shownEnd: Int?
+    /// Writes before this one in ``pending`` are applied in the preview; nil: there is none.
+    private var previewEnd: Int?
     private var retention: StoreRetention
 
     init(
@@ -44,16 +45,16 @@ final class StoreWriter {
     ) {
         self.core = core
         changes = core.changes
-        tellSettled = settled
-        tellCondition = condition
+        reportSettled = settled
+        reportCondition = condition
         retention = StoreRetention(core.settings, now: core.now())
     }
 
     var connection: SQLiteConnection { changes.connection }
 
     func run() {
-        // A disk that is full from the beginning is told of at once, and not when somebody wants something kept.
-        if core.opening.aloneBecause != nil { probe() }
+        // A disk that is full from the beginning is reported at once, and not with the first write.
+        if core.opening.exclusiveReason != nil { probe() }
         while true {
             let isClosing = gather()
             switch health {
@@ -61,8 +62,8 @@ final class StoreWriter {
             case .failing(let until): if isClosing || core.now() >= until { attempt() }
             case .broken: break
             }
-            if health == .sound { tidy() }
-            if isClosing, head == waiting.count || health != .sound || core.now() >= closeBy { break }
+            if health == .sound { applyRetention() }
+            if isClosing, head == pending.count || health != .sound || core.now() >= closeBy { break }
         }
         end()
     }
@@ -71,23 +72,23 @@ final class StoreWriter {
 
     // MARK: - Gathering
 
-    /// Sleeps until there is something to do, and takes it; answers whether the store is to close.
+    /// Sleeps until there is something to do, and takes it; returns whether the store is to close.
     private func gather() -> Bool {
         var gatherUntil: Int64?
         while true {
             let now = core.now()
-            let wakeBy = head < waiting.count && health == .sound ? now : nextDuty(now)
+            let wakeBy = head < pending.count && health == .sound ? now : nextDuty(now)
             let mayGather =
-                core.settings.batchMaxWait > .zero && health == .sound && head == waiting.count
+                core.settings.batchMaxWait > .zero && health == .sound && head == pending.count
                 && (gatherUntil.map { now < $0 } ?? true)
-            let wish = StoreInbox.Wish(
+            let schedule = StoreInbox.Schedule(
                 isDue: wakeBy.map { $0 <= now } ?? false,
                 gathers: mayGather ? max(1, core.settings.batchMaxMessages) : nil)
-            let (taken, gathers) = core.inbox.withLock { $0.take(wish) }
+            let (taken, gathers) = core.inbox.withLock { $0.take(schedule) }
             if let taken {
-                admit(taken.orders)
-                if !taken.errands.isEmpty { endShowing() }
-                for errand in taken.errands { errand(self) }
+                admit(taken.writes)
+                if !taken.jobs.isEmpty { endPreview() }
+                for job in taken.jobs { job(self) }
                 answer(taken.questions)
                 return taken.isClosing
             }
@@ -95,11 +96,11 @@ final class StoreWriter {
                 gatherUntil = (MonotonicInstant(nanoseconds: now) + core.settings.batchMaxWait).nanoseconds
             }
             let until = [wakeBy, gatherUntil].compactMap { $0 }.min()
-            core.writerBell.wait(nanoseconds: until.map { $0 &- now })
+            core.writerWakeUp.wait(nanoseconds: until.map { $0 &- now })
         }
     }
 
-    /// When the writer has something to do by itself; nil: never.
+    /// The time of the writer's own next work; nil: never.
     private func nextDuty(_ now: Int64) -> Int64? {
         switch health {
         case .sound: retention.due(now)
@@ -108,14 +109,14 @@ final class StoreWriter {
         }
     }
 
-    private func admit(_ orders: [StoreOrder]) {
-        if head > 0, head * 2 >= waiting.count {
-            waiting.removeFirst(head)
+    private func admit(_ writes: [StoreWrite]) {
+        if head > 0, head * 2 >= pending.count {
+            pending.removeFirst(head)
             head = 0
         }
         switch health {
-        case .sound: waiting.append(contentsOf: orders)
-        case .failing, .broken: refuseAcceptances(among: orders)
+        case .sound: pending.append(contentsOf: writes)
+        case .failing, .broken: refuseAcceptances(among: writes)
         }
     }
 
@@ -130,10 +131,10 @@ final class StoreWriter {
     }
 
     private func attempt() {
-        endShowing()
+        endPreview()
         do throws(SQLiteError) {
             if health != .sound { changes.connection.checkpoint() }
-            if head == waiting.count {
+            if head == pending.count {
                 guard health != .sound else { return }
                 try changes.probe()
                 recover()
@@ -145,39 +146,39 @@ final class StoreWriter {
         }
     }
 
-    /// Carries out as many orders as make a batch, and tells. When it throws, nothing of it is kept.
+    /// Commits one batch of writes, and reports it. When it throws, nothing of it is committed.
     private func writeBatch() throws(SQLiteError) {
         var refused: [StoreTicket] = []
         var reason: String?
         var (byteCount, end) = (0, head)
         try changes.begin()
-        while end < waiting.count {
-            let order = waiting[end]
+        while end < pending.count {
+            let write = pending[end]
             guard end == head || end - head < core.settings.batchMaxMessages else { break }
             var isRefused = false
-            for operation in order.operations {
+            for operation in write.operations {
                 do {
                     try changes.apply(operation)
                 } catch {
-                    // Of the change alone: the others of the batch must not wait behind it for ever.
-                    guard error.reach == .change, changes.connection.isInTransaction else { throw error }
+                    // Of this operation alone: the others of the batch must not wait behind it for ever.
+                    guard error.scope == .operation, changes.connection.isInTransaction else { throw error }
                     reason = error.sentence
                     isRefused = isRefused || operation.isAcceptance
                 }
             }
-            if isRefused { refused.append(order.ticket) }
-            byteCount += order.byteCount
+            if isRefused { refused.append(write.ticket) }
+            byteCount += write.byteCount
             end += 1
         }
         try changes.commit()
         recover()
         guard end > head else { return }
-        let last = waiting[end - 1]
+        let last = pending[end - 1]
         // Their bytes are given back to the inbox, so they must not stay.
-        for index in head..<end { waiting[index].forgetChanges() }
+        for index in head..<end { pending[index].dropOperations() }
         head = end
-        if head == waiting.count {
-            waiting.removeAll(keepingCapacity: waiting.count < 4096)
+        if head == pending.count {
+            pending.removeAll(keepingCapacity: pending.count < 4096)
             head = 0
         }
         through = last.ticket
@@ -188,99 +189,99 @@ final class StoreWriter {
 
     private func settle(number: UInt64?, byteCount: Int, _ settlement: StoreSettlement) {
         let wakesReader = core.inbox.withLock { $0.settle(through: number, byteCount: byteCount) }
-        if wakesReader { core.readerBell.ring() }
-        tellSettled(settlement)
+        if wakesReader { core.readerWakeUp.send() }
+        reportSettled(settlement)
     }
 
-    // MARK: - Questions while nothing can be kept
+    // MARK: - Questions while writing fails
 
-    /// Nanoseconds for which nothing is attempted after showing took one: what waits may be much.
-    private static let pauseAfterShowing: Int64 = 10
+    /// Pause between attempts, as a multiple of the time that the preview took: the pending writes may be many.
+    private static let previewPauseFactor: Int64 = 10
 
     private func answer(_ questions: [StoreQuestion]) {
         guard !questions.isEmpty else { return }
         var asked = Result<StoreQueries, StoreFailure>.success(core.writerQueries)
         do throws(SQLiteError) {
-            try showWaiting()
+            try previewPending()
         } catch {
-            endShowing()
+            endPreview()
             asked = .failure(StoreFailure(error.sentence))
         }
         let rest = questions.compactMap { $0.ask(asked) }
         if !rest.isEmpty { core.inbox.withLock { $0.putBack(rest) } }
     }
 
-    private func showWaiting() throws(SQLiteError) {
-        // What was handed over to a damaged file is dropped: who asked would miss it without a word.
+    private func previewPending() throws(SQLiteError) {
+        // Writes to a damaged file are dropped: an answer would silently be incomplete.
         if health == .broken { throw SQLiteError(SQLITE_CORRUPT, on: nil) }
         let began = core.now()
-        guard head < waiting.count else { return }
-        let isBegun = shownEnd != nil
-        let next = shownEnd ?? head
-        shownEnd = next
-        if !isBegun { try changes.beginShowing() }
-        try changes.show(waiting[next...])
-        shownEnd = waiting.count
+        guard head < pending.count else { return }
+        let isBegun = previewEnd != nil
+        let next = previewEnd ?? head
+        previewEnd = next
+        if !isBegun { try changes.beginPreview() }
+        try changes.preview(pending[next...])
+        previewEnd = pending.count
         guard case .failing(let until) = health else { return }
         let now = core.now()
-        health = .failing(until: max(until, now &+ (now &- began) &* Self.pauseAfterShowing))
+        health = .failing(until: max(until, now &+ (now &- began) &* Self.previewPauseFactor))
     }
 
-    private func endShowing() {
-        guard shownEnd != nil else { return }
-        shownEnd = nil
-        changes.endShowing()
+    private func endPreview() {
+        guard previewEnd != nil else { return }
+        previewEnd = nil
+        changes.endPreview()
     }
 
     // MARK: - Failing
 
     private func fail(_ error: SQLiteError) {
         changes.rollBack()
-        if error.reach == .file {
+        if error.scope == .file {
             health = .broken
-            StoreFile.suspect(core.settings.path)
-            tell(.failing(error.sentence + "; the next start begins with a new one"))
+            StoreFile.markSuspect(core.settings.path)
+            setCondition(.failing(error.sentence + "; the next start begins with a new one"))
         } else {
             health = .failing(
                 until: (MonotonicInstant(nanoseconds: core.now()) + core.settings.retryPause).nanoseconds)
-            tell(.failing(error.sentence))
+            setCondition(.failing(error.sentence))
         }
-        let orders = Array(waiting[head...])
-        waiting = []
+        let writes = Array(pending[head...])
+        pending = []
         head = 0
-        refuseAcceptances(among: orders)
+        refuseAcceptances(among: writes)
     }
 
     private func recover() {
         guard health != .sound else { return }
         health = .sound
-        tell(.sound)
+        setCondition(.sound)
     }
 
-    private func tell(_ new: StoreCondition) {
+    private func setCondition(_ new: StoreCondition) {
         guard new != condition else { return }
         condition = new
         let wakesReader = core.inbox.withLock { $0.setFailing(new != .sound) }
-        if wakesReader { core.readerBell.ring() }
-        tellCondition(new)
+        if wakesReader { core.readerWakeUp.send() }
+        reportCondition(new)
     }
 
-    /// Lets those of `orders`, which are new or taken from ``waiting``, wait without their acceptances; when the file is
-    /// damaged, drops them.
-    private func refuseAcceptances(among orders: [StoreOrder]) {
+    /// Makes those of `writes`, which are new or taken from ``pending``, pending without their acceptances; when the
+    /// file is damaged, drops them.
+    private func refuseAcceptances(among writes: [StoreWrite]) {
         var refused: [StoreTicket] = []
         var byteCount = 0
-        var settled: StoreOrder?
-        for var order in orders {
-            if order.refuseAcceptances() { refused.append(order.ticket) }
-            if health == .broken { order.forgetChanges() }
-            byteCount += order.shrink()
-            if !order.operations.isEmpty {
-                waiting.append(order)
-            } else if head < waiting.count {
-                waiting[waiting.count - 1].absorb(order)
+        var settled: StoreWrite?
+        for var write in writes {
+            if write.refuseAcceptances() { refused.append(write.ticket) }
+            if health == .broken { write.dropOperations() }
+            byteCount += write.shrink()
+            if !write.operations.isEmpty {
+                pending.append(write)
+            } else if head < pending.count {
+                pending[pending.count - 1].absorb(write)
             } else {
-                settled = order
+                settled = write
             }
         }
         if let settled { through = settled.ticket }
@@ -292,9 +293,9 @@ final class StoreWriter {
             StoreSettlement(through: through, refused: refused, reason: reason))
     }
 
-    // MARK: - Tidying
+    // MARK: - Retention
 
-    private func tidy() {
+    private func applyRetention() {
         guard retention.isDue(core.now()) else { return }
         do throws(SQLiteError) {
             try retention.slice(changes, now: core.now(), wallClockMilliseconds: core.evenWallClockMilliseconds)
@@ -303,26 +304,26 @@ final class StoreWriter {
         }
     }
 
-    /// Looks now for what is to be removed, and calls `done` when it is gone.
-    func removeNow(_ done: @escaping @Sendable () -> Void) { retention.hurry(done) }
+    /// Removes messages now, and calls `done` at the end.
+    func removeNow(_ done: @escaping @Sendable () -> Void) { retention.force(done) }
 
     // MARK: - The end
 
     private func end() {
-        endShowing()
-        if head < waiting.count {
+        endPreview()
+        if head < pending.count {
             health = .broken
-            let orders = Array(waiting[head...])
-            waiting = []
+            let writes = Array(pending[head...])
+            pending = []
             head = 0
-            refuseAcceptances(among: orders)
+            refuseAcceptances(among: writes)
         }
         // The last connection moves the log into the database; one that only reads could not.
         let deadline = closeBy
         while !core.inbox.withLock({ $0.readerEnded }) {
             let left = deadline &- core.now()
             if left <= 0 { break }
-            core.writerBell.wait(nanoseconds: left)
+            core.writerWakeUp.wait(nanoseconds: left)
         }
         changes.connection.close()
         core.writerEnded()

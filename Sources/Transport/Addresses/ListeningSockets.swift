@@ -11,19 +11,19 @@ public struct ListenOptions: Hashable, Sendable {
         /// A socket file. `mode` are its permission bits; `group` its group's number, or nil for the process's own. A
         /// file left behind by a program that has ended is replaced.
         case unix(path: String, mode: UInt32 = 0o600, group: UInt32? = nil)
-        /// A listening stream socket that somebody else opened, such as systemd. It is closed with the listener.
+        /// A listening stream socket opened by another program, such as systemd. It is closed with the listener.
         case descriptor(Int32)
     }
 
     public var place: Place
-    /// Connections the kernel keeps until they are accepted.
+    /// Connections that the kernel queues until they are accepted.
     public var backlog = TransportLimits.backlog
     /// Whether `::` leaves IPv4 alone. Without, IPv4 peers appear as ``SocketAddress/ipv4(_:port:)`` all the same.
     public var v6Only = true
     /// How connections are secured; nil: not at all.
     public var tls: TLSServerSettings?
-    /// With it every connection begins with a PROXY header, before TLS, and only these peers are let in. Nil: nobody speaks
-    /// for others.
+    /// The proxies from which every connection begins with a PROXY header, before TLS; other peers are refused. Nil:
+    /// no headers.
     public var proxies: TrustedPeers?
     /// Bytes of the kernel's send buffer for each accepted connection; nil leaves it to the kernel's own tuning.
     public var sendBufferBytes: Int?
@@ -140,7 +140,7 @@ enum ListeningSockets {
         return descriptor
     }
 
-    /// Removes the file when it is a socket that nobody answers on.
+    /// Removes the file when it is a socket without a listener.
     private static func removeStaleSocket(_ path: String) throws(TransportError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -150,7 +150,7 @@ enum ListeningSockets {
         guard probe >= 0 else { throw TransportError(call: "socket", result: probe, at: address) }
         defer { cb_close(probe) }
         let result = address.withSocketAddress { cb_connect(probe, $0, $1) }
-        // Only a refusal proves that nobody listens; a full backlog (EAGAIN) proves the opposite.
+        // Only a refusal proves that there is no listener; a full backlog (EAGAIN) proves the opposite.
         switch -result {
         case ECONNREFUSED: unlink(path)
         case ENOENT: break

@@ -1,20 +1,20 @@
 import WireBytes
 
-// The header with which a load balancer tells for whom it opened a connection. It stands before everything else, TLS
-// included, and comes from the balancer alone; who else may speak is for the listener to say.
+// The header in which a load balancer names the client of a connection that it opened. It precedes everything else,
+// TLS included, and comes from the balancer alone; the listener names the peers that are trusted to send one.
 //
 // Source: the PROXY protocol, versions 1 and 2 (haproxy, doc/proxy-protocol.txt).
 
-/// What a PROXY header says about the other end of a connection.
+/// The other end of a connection, by its PROXY header.
 public enum ProxyHeader: Equatable, Sendable {
     /// The client's address.
     case client(SocketAddress)
-    /// Nothing that is of use: a check by the proxy itself, or a family that it does not name. The proxy's own address
+    /// No address to use: a check by the proxy itself, or a family that it does not name. The proxy's own address
     /// counts.
     case unknown
 }
 
-/// Why bytes are no PROXY header. The proxy's fault, or a listener that expects one where nobody sends it.
+/// Why bytes are no PROXY header: a fault of the proxy, or of a listener that expects one from peers that send none.
 public enum ProxyHeaderError: Error, Equatable, Sendable {
     /// The first bytes are none of either version's.
     case missing
@@ -28,7 +28,7 @@ public enum ProxyHeaderError: Error, Equatable, Sendable {
     /// An address block shorter than the addresses of its family.
     case addressesCutOff(byteCount: Int)
 
-    /// What is wrong, for an operator.
+    /// The fault, for an operator.
     public var sentence: String {
         switch self {
         case .missing: "it begins with no PROXY header"
@@ -92,7 +92,7 @@ public struct ProxyHeaderDecoder: Sendable {
         return .needMoreData
     }
 
-    /// Whether what is held says everything that is to be known; then ``result`` and ``toSkip`` are set.
+    /// Whether the bytes held suffice for a result; then ``result`` and ``toSkip`` are set.
     private mutating func isWhole() throws(ProxyHeaderError) -> Bool {
         if held.first == Self.signature.first {
             let known = min(held.count, Self.signature.count)
@@ -111,14 +111,14 @@ public struct ProxyHeaderDecoder: Sendable {
 
     // MARK: - Version 1
 
-    /// Source: §2.1. Addresses and ports must be written as the specification has them: what two readers could take for
-    /// two different clients is no header.
+    /// Source: §2.1. Addresses and ports must be in the form that the specification gives: a header that two readers
+    /// could take for two different clients is refused.
     private static func parse(line: ArraySlice<UInt8>) throws(ProxyHeaderError) -> ProxyHeader {
         guard line.suffix(2).elementsEqual([Self.cr, Self.lf]) else { throw .malformedLine }
         let words = line.dropLast(2).split(separator: UInt8(ascii: " "), maxSplits: 6, omittingEmptySubsequences: false)
         guard words.count >= 2 else { throw .malformedLine }
         let family = String(decoding: words[1], as: UTF8.self)
-        // Whatever follows UNKNOWN is to be ignored.
+        // The rest of the line after UNKNOWN is to be ignored.
         if family == "UNKNOWN" { return .unknown }
         guard family == "TCP4" || family == "TCP6", words.count == 6 else { throw .malformedLine }
         let octets = family == "TCP4" ? 4 : 16
@@ -150,7 +150,7 @@ public struct ProxyHeaderDecoder: Sendable {
         guard held.count >= Self.fixedBytes else { return false }
         let length = Int(held[14]) << 8 | Int(held[15])
         let isLocal = held[12] & 0x0F == 0
-        // TCP over IPv4 and over IPv6. Of datagrams, sockets of files and families yet to come we could tell nothing.
+        // TCP over IPv4 and over IPv6. Datagrams, socket files and future families have no address that is of use.
         let wanted: Int =
             switch (isLocal, held[13]) {
             case (false, 0x11): 12
@@ -192,10 +192,10 @@ extension SocketAddress {
     }
 }
 
-/// Whose word about the address of others is taken.
+/// Peers that are trusted to name another peer's address.
 public struct TrustedPeers: Hashable, Sendable {
     public var ranges: [NetworkRange]
-    /// Whoever may open the socket file.
+    /// Every peer that may open the socket file.
     public var unix: Bool
 
     public init(ranges: [NetworkRange] = [], unix: Bool = false) {

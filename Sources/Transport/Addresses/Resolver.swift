@@ -39,7 +39,7 @@ final class ResolverPool: Sendable {
         switch startDetachedThread(name: "resolver", { self.work() }) {
         case .success: break
         case .failure(let failure):
-            // Other threads may still take the requests; when there is none, nobody would.
+            // Other threads may still take the requests; without any, they are abandoned.
             let abandoned = state.withLock { state -> [Request] in
                 state.threads -= 1
                 guard state.threads == 0 else { return [] }

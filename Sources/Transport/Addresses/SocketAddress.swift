@@ -1,9 +1,9 @@
 import Glibc
 
-/// Where a socket is bound or who is at its other end.
+/// The address of a socket or of its peer.
 ///
-/// IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) become ``ipv4(_:port:)``, so that a rule about an address holds however
-/// it arrived.
+/// IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) become ``ipv4(_:port:)``, so that a rule about an address holds
+/// however it arrived.
 public enum SocketAddress: Hashable, Sendable {
     /// The four octets, the first in the highest byte: `0x7F00_0001` is 127.0.0.1.
     case ipv4(UInt32, port: UInt16)
@@ -105,7 +105,8 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// The address as which its owner counts: without port, of IPv6 the first half, all of which one customer has.
+    /// The address by which its owner is limited: without port, of IPv6 the first half, which belongs to one
+    /// customer.
     public var limitKey: SocketAddress {
         switch self {
         case .ipv4(let address, _): .ipv4(address, port: 0)
@@ -181,7 +182,7 @@ extension SocketAddress {
         return body(base, UInt32(bytes.count))
     }
 
-    /// The address the kernel wrote; nil for families that are none of ours.
+    /// The address the kernel wrote; nil for unsupported families.
     init?(kernelBytes bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= MemoryLayout<sa_family_t>.size else { return nil }
         switch Int32(bytes.loadUnaligned(as: sa_family_t.self)) {

@@ -1,9 +1,9 @@
 import CSystem
 import WireBytes
 
-/// What the transport knows of one connection, in 64 bytes. Addresses, names and protocol state are the owner's.
+/// The transport's state of one connection, in 64 bytes. Addresses, names and protocol state are the owner's.
 struct Connection: ~Copyable {
-    /// Where a connection stands.
+    /// The state of a connection.
     enum Phase: UInt8 {
         /// The slot is unused.
         case free
@@ -11,17 +11,19 @@ struct Connection: ~Copyable {
         case resolving
         /// Waiting for the peer's answer. Can transition to: connecting (next address), securing, open, ended.
         case connecting
-        /// Accepted from a proxy whose header is awaited. Can transition to: securing, open, ended.
-        case announcing
+        /// Accepted from a proxy; its header is incomplete. Can transition to: securing, open, ended.
+        case awaitingProxyHeader
         /// The TLS handshake is under way. Can transition to: open, flushing, ended.
         case securing
-        /// Can transition to: flushing, retired, ended. Also after the peer's end was reported, where the owner keeps it.
+        /// Can transition to: flushing, retired, ended. Also half-closed: the peer's end was reported and the owner
+        /// goes on sending.
         case open
-        /// We close when everything queued is sent; input is discarded. Can transition to: lingering, ended.
+        /// Closing once everything queued is sent; input is discarded. Can transition to: lingering, ended.
         case flushing
-        /// Everything is sent and our side closed; waits for the peer to close its own. Can transition to: ended.
+        /// Everything is sent and the local side closed; waits for the peer to close its own. Can transition to:
+        /// ended.
         case lingering
-        /// The peer's end was reported, and what is queued still leaves. Can transition to: free.
+        /// The peer's end was reported, and queued bytes are still sent. Can transition to: free.
         case retired
         /// The descriptor is closed and the report waits its turn. Can transition to: free.
         case ended
@@ -29,11 +31,11 @@ struct Connection: ~Copyable {
 
     struct Flags: OptionSet {
         var rawValue: UInt16
-        /// The kernel said there is something to read and has not said yet that there is nothing more.
+        /// Readable by the kernel's last event, and not yet read until EAGAIN.
         static let readable = Flags(rawValue: 1)
         /// In the list of connections to read from.
         static let inReady = Flags(rawValue: 2)
-        /// The owner wants no bytes for now.
+        /// Reading is paused by the owner.
         static let paused = Flags(rawValue: 4)
         /// A short read does not prove that nothing is left: the end of the stream or an urgent mark is pending.
         static let readToEnd = Flags(rawValue: 8)
@@ -43,23 +45,23 @@ struct Connection: ~Copyable {
         static let dirty = Flags(rawValue: 32)
         /// The kernel takes no more for now.
         static let writeBlocked = Flags(rawValue: 64)
-        /// A send failed; what the peer had sent before is still to be read.
+        /// A send failed; bytes that the peer had sent before are still to be read.
         static let writeBroken = Flags(rawValue: 128)
-        /// The owner wants to hear when nothing is queued.
+        /// The owner asked for a report when the queue is empty.
         static let notifyWhenDrained = Flags(rawValue: 256)
         /// A drained report waits its turn.
         static let drainReported = Flags(rawValue: 512)
         /// The end of the connection waits to be reported, or was.
         static let endReported = Flags(rawValue: 1024)
-        /// The owner does not want to hear of the end.
+        /// The owner wants no report of the end.
         static let silent = Flags(rawValue: 2048)
-        /// The owner has heard that the peer sends no more, and goes on sending.
-        static let kept = Flags(rawValue: 4096)
+        /// Half-closed: the end of the peer's stream was reported, and the owner goes on sending.
+        static let halfClosed = Flags(rawValue: 4096)
     }
 
-    /// What the owner wants sent. On a secured connection this is plain until there is room in the kernel for it.
+    /// Bytes to send. On a secured connection they are plain until there is room in the kernel for them.
     private(set) var queue = OutboundQueue()
-    /// What stands between the queue and the socket, on secured connections.
+    /// The TLS between the queue and the socket; nil on plain connections.
     private(set) var secure: SecureLayer?
     private(set) var descriptor: Int32 = -1
     private(set) var generation: UInt32 = 0
@@ -70,23 +72,23 @@ struct Connection: ~Copyable {
     /// Whether nothing may be read. A handshake goes on: none of its bytes are the owner's.
     var isPaused: Bool { flags.contains(.paused) && phase != .securing }
 
-    /// Whether something waits to be handed to the kernel.
+    /// Whether bytes wait to be handed to the kernel.
     var hasUnsent: Bool { !queue.isEmpty || secure?.engine.outbound.isEmpty == false }
     var unsentByteCount: Int { queue.byteCount &+ (secure?.engine.outbound.byteCount ?? 0) }
 
-    /// Whether the owner may still say what is to be read.
+    /// Whether the owner may still pause and resume reading.
     var isBeforeClosing: Bool {
         switch phase {
-        case .resolving, .connecting, .announcing, .securing, .open: true
+        case .resolving, .connecting, .awaitingProxyHeader, .securing, .open: true
         case .free, .flushing, .lingering, .retired, .ended: false
         }
     }
 
-    /// Whether what the owner sends is queued.
+    /// Whether bytes that the owner sends are queued.
     var takesBytes: Bool {
         switch phase {
         case .resolving, .connecting, .securing, .open: !flags.contains(.writeBroken)
-        case .free, .announcing, .flushing, .lingering, .retired, .ended: false
+        case .free, .awaitingProxyHeader, .flushing, .lingering, .retired, .ended: false
         }
     }
 
@@ -99,7 +101,7 @@ struct Connection: ~Copyable {
         self.phase = phase
     }
 
-    /// Forgets everything but the generation. The descriptor must be closed.
+    /// Resets everything but the generation. The descriptor must be closed.
     mutating func release() {
         let last = generation
         self = Connection()
@@ -138,9 +140,9 @@ struct Connection: ~Copyable {
         phase = .ended
     }
 
-    // MARK: - What the kernel says
+    // MARK: - Events of the kernel
 
-    /// The kernel's events, and what they mean for the lists.
+    /// The kernel's events, and their meaning for the lists.
     mutating func arrived(_ events: UInt32) -> (isReadable: Bool, isWritable: Bool) {
         let readToEnd = CB_EPOLLRDHUP | CB_EPOLLHUP | CB_EPOLLERR | CB_EPOLLPRI
         if events & readToEnd != 0 { flags.insert(.readToEnd) }
@@ -154,13 +156,13 @@ struct Connection: ~Copyable {
     /// There may be something to read: in the kernel, or held back in the layer.
     mutating func mayRead() { flags.insert(.readable) }
 
-    /// All there was is read, as a short read proves.
+    /// Everything available was read, as a short read proves.
     mutating func readShort() { flags.remove(.readable) }
 
-    /// All there was is read, as the kernel says.
+    /// Everything available was read, as EAGAIN proves.
     mutating func readEmpty() { flags.subtract([.readable, .readToEnd]) }
 
-    /// The peer sends no more; false when that was known.
+    /// The peer has ended its stream; false when that was known.
     mutating func peerEnds() -> Bool {
         flags.remove(.readable)
         return flags.insert(.peerEnded).inserted
@@ -169,10 +171,10 @@ struct Connection: ~Copyable {
     /// The kernel takes no more for now.
     mutating func block() { flags.insert(.writeBlocked) }
 
-    /// Nothing can be sent any more, while the peer's last words may still lie in the receive buffer.
+    /// Nothing can be sent any more, while the last bytes of the peer may still lie in the receive buffer.
     mutating func breakWriting() {
         queue.removeAll()
-        secure?.engine.forgetOutbound()
+        secure?.engine.dropOutbound()
         flags.formUnion([.writeBroken, .readable, .readToEnd])
     }
 
@@ -200,25 +202,25 @@ struct Connection: ~Copyable {
 
     mutating func append(_ slice: ByteSlice) { queue.append(slice) }
     mutating func consume(_ count: Int) { queue.consume(count) }
-    mutating func forgetQueue() { queue.removeAll() }
+    mutating func dropQueue() { queue.removeAll() }
     mutating func setSendLimit(bytes: Int) { sendLimit = UInt32(clamping: bytes) }
 
     mutating func notifyWhenDrained() { flags.insert(.notifyWhenDrained) }
 
-    /// Whether the owner is to be told that nothing is queued: it asked, and no report waits its turn.
+    /// Whether to report that the queue is empty: the owner asked, and no report waits its turn.
     mutating func takeDrained() -> Bool {
         guard flags.contains(.notifyWhenDrained), unsentByteCount == 0 else { return false }
         flags.remove(.notifyWhenDrained)
         return flags.insert(.drainReported).inserted
     }
 
-    mutating func drainTold() { flags.remove(.drainReported) }
+    mutating func drainDelivered() { flags.remove(.drainReported) }
 
-    // MARK: - What the owner wants
+    // MARK: - The owner's requests
 
     mutating func pause() { flags.insert(.paused) }
     mutating func resume() { flags.remove(.paused) }
-    mutating func keep() { flags.insert(.kept) }
+    mutating func halfClose() { flags.insert(.halfClosed) }
     mutating func silence() { flags.insert(.silent) }
 
     // MARK: - The end
@@ -227,6 +229,6 @@ struct Connection: ~Copyable {
     @discardableResult
     mutating func endReported() -> Bool { flags.insert(.endReported).inserted }
 
-    /// The peer's end was told, and the owner goes on sending: the end that follows is another one.
-    mutating func goOnSending() { flags.subtract([.kept, .endReported]) }
+    /// The peer's end was reported, and the owner goes on sending: the end that follows is another one.
+    mutating func endDelivered() { flags.subtract([.halfClosed, .endReported]) }
 }

@@ -1,5 +1,5 @@
-/// Connections by slot. Slots lie in blocks that never move, so a pointer stays valid while the owner's callbacks open
-/// and close others; whether it still means the same connection, ``find(_:)`` tells by the generation.
+/// Connections by slot. Slots lie in blocks that never move, so a pointer stays valid while the owner's callbacks
+/// open and close others; ``find(_:)`` checks by the generation that the slot is still the same connection's.
 final class ConnectionTable {
     private static let slotsPerBlock = 256
 
@@ -66,4 +66,34 @@ final class ConnectionTable {
         // Low numbers are taken first, so that arrays indexed by slot stay short.
         for offset in (0..<Self.slotsPerBlock).reversed() { free.append(UInt32(truncatingIfNeeded: first + offset)) }
     }
+}
+
+/// Names a connection for its whole life and no other one after it: a slot number below, a generation above.
+///
+/// The number 0 is never a connection. Ids of ended connections are harmless: calls with them do nothing.
+public struct ConnectionID: Hashable, Sendable {
+    /// Slot in the low 32 bits, generation (1 or more) in the high ones.
+    public var rawValue: UInt64
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    init(slot: UInt32, generation: UInt32) { rawValue = UInt64(generation) << 32 | UInt64(slot) }
+
+    /// Small dense number, reused by later connections: an index for arrays beside the transport's own.
+    public var slot: Int { Int(truncatingIfNeeded: rawValue & 0xFFFF_FFFF) }
+    var generation: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
+
+    /// The epoll tag of a descriptor that is no connection: generation 0.
+    static func specialTag(_ number: UInt32) -> UInt64 { UInt64(number) }
+}
+
+extension ConnectionID: CustomStringConvertible {
+    public var description: String { "\(slot)/\(generation)" }
+}
+
+/// Names a listener; numbers are not reused.
+public struct ListenerID: Hashable, Sendable {
+    public var rawValue: Int
+
+    public init(rawValue: Int) { self.rawValue = rawValue }
 }

@@ -5,7 +5,7 @@ import Threads
 ///
 /// It is a `TaskExecutor` too: a task that prefers it resumes on the loop's thread without a detour over the global pool.
 public final class LoopExecutor: SerialExecutor, TaskExecutor {
-    /// What other threads hand over, in the order in which they did.
+    /// Work from other threads, in the order in which they queued it.
     enum Work {
         case job(UnownedJob)
         case post(@Sendable (Transport) -> Void)
@@ -20,7 +20,7 @@ public final class LoopExecutor: SerialExecutor, TaskExecutor {
     }
 
     private let inbox = Locked(Inbox())
-    /// Both are closed when the last reference goes, so no late caller can write into somebody else's descriptor.
+    /// Both are closed when the last reference goes, so no late caller can write into a reused descriptor.
     let epoll: Int32
     private let wakeUp: Int32
 
@@ -107,7 +107,7 @@ public final class LoopExecutor: SerialExecutor, TaskExecutor {
     /// Whether something waits, so that the loop must not sleep.
     var hasWork: Bool { inbox.withLock { !$0.work.isEmpty || $0.stopAsked } }
 
-    /// Takes everything handed over so far and tells whether the loop is to stop.
+    /// Takes everything queued so far, and whether the loop is to stop.
     func take() -> (work: [Work], stop: Bool) {
         let taken = inbox.withLock { inbox -> (work: [Work], stop: Bool) in
             var work: [Work] = []

@@ -1,5 +1,6 @@
 import CSystem
 import Threads
+import WireBytes
 
 /// One event loop on a thread of its own: an actor whose executor is that thread.
 ///
@@ -43,7 +44,7 @@ public actor NetworkLoop {
     /// Starts a loop on a new thread named after the first 15 bytes of `name`.
     public static func start(name: String) throws(TransportError) -> NetworkLoop {
         let loop = try NetworkLoop()
-        // The lock is held until the number is noted, so that nobody joins thread 0.
+        // The lock is held until the number is noted, so that no caller joins thread 0.
         let failure = loop.thread.withLock { state -> Int32? in
             switch startThread(name: name, { loop.threadBody() }) {
             case .success(let thread):
@@ -60,8 +61,8 @@ public actor NetworkLoop {
 
     // MARK: - From other threads
 
-    /// Calls `body` on the loop, with its transport, and returns its result. How owners make their state there, install it
-    /// as the delegate, and ask it things later: `(transport.delegate as? Driver)?.clientCount`.
+    /// Calls `body` on the loop, with its transport, and returns its result. Owners make their state there, install
+    /// it as the delegate, and query it later: `(transport.delegate as? Driver)?.clientCount`.
     ///
     /// After ``stop()`` the body still runs, with a transport that has no connections, opens none and sends nothing.
     public func run<R: Sendable, E: Error>(_ body: @Sendable (Transport) throws(E) -> R) throws(E) -> R {
@@ -107,4 +108,25 @@ public actor NetworkLoop {
         }
         executor.end()
     }
+}
+
+/// The timers of a loop, at most one for each key.
+final class LoopTimers {
+    enum Key: Hashable {
+        case connect(ConnectionID)
+        case handshake(ConnectionID)
+        case proxyHeader(ConnectionID)
+        case linger(ConnectionID)
+        case acceptRest(UInt32)
+        case certificates
+    }
+
+    private var heap = DeadlineHeap<Key>()
+
+    func set(_ key: Key, at: MonotonicInstant) { heap.set(key, at: at) }
+    func cancel(_ key: Key) { heap.cancel(key) }
+    subscript(key: Key) -> MonotonicInstant? { heap[key] }
+    func next() -> MonotonicInstant? { heap.next() }
+    func popDue(_ now: MonotonicInstant) -> Key? { heap.popDue(now) }
+    func removeAll() { heap = DeadlineHeap() }
 }

@@ -1,16 +1,16 @@
 import CSystem
 import Glibc
 
-/// Signals of the process that come to a loop.
+/// Delivery of the process's signals to a loop.
 ///
-/// They go through a pipe, not a signalfd: a signalfd needs them blocked in every thread, and the threads of Swift's own pool
-/// are not ours.
+/// They go through a pipe, not a signalfd: a signalfd needs them blocked in every thread, the threads of Swift's own
+/// pool included.
 final class SignalWatch {
     private var descriptor: Int32 = -1
     private var signals: [Int32] = []
 
     /// - Parameters:
-    ///   - epoll: tells, under `tag`, that ``arrived()`` has something.
+    ///   - epoll: reports, under `tag`, that ``arrived()`` has signals.
     func watch(_ signals: [Int32], epoll: Int32, tag: UInt64) throws(TransportError) {
         let descriptor = cb_signal_watch(signals, Int32(clamping: signals.count))
         guard descriptor >= 0 else { throw .systemCallFailed(call: "sigaction", errno: -descriptor) }
@@ -29,7 +29,7 @@ final class SignalWatch {
         return count > 0 ? numbers.prefix(count).map { Int32($0) } : []
     }
 
-    /// From now on they do what they do by default, so that a program that hangs at its end can still be terminated.
+    /// Restores the signals' default actions, so that a program that hangs at its end can still be terminated.
     func end(epoll: Int32) {
         guard descriptor >= 0 else { return }
         cb_signal_unwatch(signals, Int32(clamping: signals.count))

@@ -2,7 +2,7 @@ import CSystem
 import Glibc
 import WireBytes
 
-// What the executable asks of the machine beside sockets: clocks, random numbers, limits, names.
+// The executable's needs of the machine beside sockets: clocks, random numbers, limits, names.
 
 /// The clocks of the machine.
 public enum SystemClock {

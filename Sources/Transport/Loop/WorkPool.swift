@@ -1,9 +1,9 @@
 import Threads
 
-/// Runs what blocks beside the loops: a bounded queue before a few threads.
+/// A bounded queue before a few threads, for calls that block.
 ///
-/// Threads are made when there is work and leave when there is none. What work finds goes back to a loop by
-/// ``NetworkLoop/enqueue(_:)``; a loop that stops does not wait for it.
+/// Threads are made when there is work and leave when there is none. Results go back to a loop by
+/// ``NetworkLoop/enqueue(_:)``; a loop that stops does not wait for them.
 public final class WorkPool: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []

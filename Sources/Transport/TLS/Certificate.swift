@@ -2,9 +2,9 @@ import CTLS
 import Glibc
 import WireBytes
 
-/// An X.509 certificate, for what people want to know of it.
+/// An X.509 certificate, and the facts of it that people need.
 public final class Certificate {
-    /// One reference is ours.
+    /// Owns one reference.
     let pointer: OpaquePointer
 
     /// Takes over the caller's reference.
@@ -59,7 +59,7 @@ public final class Certificate {
         return found
     }
 
-    /// SHA-256 of the whole certificate, as 64 hexadecimal digits: what IRC calls a certificate fingerprint.
+    /// SHA-256 of the whole certificate, as 64 hexadecimal digits: a certificate fingerprint on IRC.
     public var fingerprint: String {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
@@ -67,7 +67,7 @@ public final class Certificate {
         return digest.prefix(Int(count)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// SHA-256 of the public key, 32 bytes; what a pin is compared with.
+    /// SHA-256 of the public key, 32 bytes, for comparison with a pin.
     ///
     /// Source: RFC 7469 §2.4.
     public var keyDigest: [UInt8] {
@@ -191,7 +191,7 @@ enum PEM {
                 found.append(Certificate(owning: next))
             }
         }
-        // "No more" is an error in the queue too; what is left over after the last certificate is nobody's concern.
+        // "No more" is an error in the queue too, and so is the text behind the last certificate; neither matters.
         ERR_clear_error()
         guard !found.isEmpty || !isRequired else { throw .noCertificate(source.name) }
         return found
@@ -226,7 +226,7 @@ enum PEM {
         }
     }
 
-    /// What `write` puts into a memory BIO.
+    /// The bytes that `write` puts into a memory BIO.
     static func text(_ write: (OpaquePointer?) -> Int32) -> [UInt8]? {
         guard let memory = BIO_new(BIO_s_mem()) else { return nil }
         defer { BIO_free(memory) }

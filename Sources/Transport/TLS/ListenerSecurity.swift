@@ -1,8 +1,8 @@
-/// What one listener's connections are secured with.
+/// The TLS settings and context of one listener, reloaded when its files change.
 struct ListenerSecurity {
     let settings: TLSServerSettings
     private(set) var context: TLSContext
-    /// How changed files looked when they were seen changed for the first time, and when they could not be used.
+    /// The marks of changed files when the change was first seen, and when they could not be used.
     private var suspected: FileMarks?
     private var refused: FileMarks?
 
@@ -15,13 +15,13 @@ struct ListenerSecurity {
 
     /// Reads certificate, key and authorities again.
     ///
-    /// - Throws: why the new ones cannot be used; the old ones stay in force.
+    /// - Throws: the reason why the new ones cannot be used; the old ones stay in force.
     mutating func reload() throws(TLSSetupError) { context = try TLSContext(server: settings) }
 
-    /// Looks whether files have changed. Changes are taken up when they have rested from one look to the next, so that a
+    /// Checks whether files have changed. A change is loaded when two checks in a row see the same, so that a
     /// certificate is not read while its key is still the old one.
     ///
-    /// - Returns: what is to be told of it; nil: nothing.
+    /// - Returns: the result to report; nil: nothing.
     mutating func check() -> Result<Void, TLSSetupError>? {
         let marks = context.files.renewed
         if marks == context.files || marks == refused {

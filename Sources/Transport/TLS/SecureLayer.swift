@@ -1,10 +1,10 @@
 import WireBytes
 
-/// What a secured connection has beside a plain one: an engine, and what is still to be told to the owner.
+/// The part of a connection that only TLS needs: an engine, and reports and bytes that the owner has yet to receive.
 final class SecureLayer {
-    /// Who is to be told when the handshake is done.
-    enum Introduction {
-        /// The delegate knows the connection, and that it stands.
+    /// The report that the end of the handshake causes.
+    enum HandshakeReport {
+        /// None: the delegate knows the connection, and that it stands.
         case done
         /// The delegate knows the connection and waits for it; the address once TCP stands.
         case opened(SocketAddress?)
@@ -15,29 +15,29 @@ final class SecureLayer {
     }
 
     let engine: TLSEngine
-    private(set) var introduction: Introduction
-    /// Plain bytes that came in one piece with what made the owner pause.
+    private(set) var handshakeReport: HandshakeReport
+    /// Plain bytes that were decrypted together with those on which the owner paused reading.
     private var held: [ByteSlice] = []
-    /// Why the connection is being closed, when TLS is the reason.
+    /// The failure of TLS for which the connection is being closed.
     private(set) var failure: StreamEnd?
 
-    init(_ engine: TLSEngine, _ introduction: Introduction) {
+    init(_ engine: TLSEngine, _ report: HandshakeReport) {
         self.engine = engine
-        self.introduction = introduction
+        handshakeReport = report
     }
 
     var hasHeld: Bool { !held.isEmpty }
 
-    /// The handshake begins; `introduction` tells who hears of its end.
-    func begin(_ introduction: Introduction) {
-        self.introduction = introduction
+    /// Begins the handshake; its end is reported as `handshakeReport` says.
+    func begin(_ report: HandshakeReport) {
+        handshakeReport = report
         engine.begin()
     }
 
-    /// The handshake is done, and who is to be told is told now.
-    func takeIntroduction() -> Introduction {
-        defer { introduction = .done }
-        return introduction
+    /// Marks the handshake as reported, and returns the report to make.
+    func takeReport() -> HandshakeReport {
+        defer { handshakeReport = .done }
+        return handshakeReport
     }
 
     func hold(_ plain: UnsafeRawBufferPointer) { held.append(ByteSlice(copying: plain)) }
@@ -47,13 +47,13 @@ final class SecureLayer {
     func fail(_ failure: TLSFailure) { self.failure = .tlsFailed(failure) }
 
     /// Whether the owner is still to hear of something that has already been read from the socket.
-    var isUnsettled: Bool {
+    var isUnknown: Bool {
         switch engine.state {
         case .handshaking, .open: hasHeld
         case .ended, .failed: true
         }
     }
 
-    /// Whether the peer said goodbye and has not got ours.
-    var owesGoodbye: Bool { engine.state == .ended && engine.canCloseNotify }
+    /// Whether the peer's close_notify was received and none was sent.
+    var owesCloseNotify: Bool { engine.state == .ended && engine.canCloseNotify }
 }

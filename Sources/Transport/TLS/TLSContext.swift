@@ -1,14 +1,15 @@
 import CTLS
 import Glibc
 
-/// What many connections with the same settings share: versions, ciphers, trusted authorities, our certificate.
+/// The state that connections with the same settings share: versions, ciphers, trusted authorities, the local
+/// certificate.
 ///
-/// Immutable once made; a changed certificate is a new context, and connections keep the one that they began with.
-/// Confined to one thread, like the connections that use it.
+/// Immutable once made; a changed certificate is a new context, and connections stay with the one that they began
+/// with. Confined to one thread, like the connections that use it.
 final class TLSContext {
     /// `SSL_CTX`.
     let pointer: OpaquePointer
-    /// What the files looked like just before they were read.
+    /// The files' marks just before they were read.
     let files: FileMarks
     /// Nothing of a peer's certificate is checked but that the peer has its key.
     let acceptsAnyPeer: Bool
@@ -18,8 +19,8 @@ final class TLSContext {
         acceptsAnyPeer = !settings.verifiesPeer
         let pointer = try Self.make(TLS_client_method(), settings.minimumVersion)
         self.pointer = pointer
-        // Sessions are kept by ``TLSSessionStore``, which knows hosts.
-        cb_ssl_ctx_set_session_cache_mode(pointer, CB_SSL_CACHE_OURS)
+        // ``TLSSessionStore`` caches the sessions: it knows hosts.
+        cb_ssl_ctx_set_session_cache_mode(pointer, CB_SSL_CACHE_CLIENT_EXTERNAL)
         SSL_CTX_sess_set_new_cb(pointer, TLSEngine.sessionArrived)
         if settings.verifiesPeer {
             if let authorities = settings.authorities {
@@ -39,7 +40,7 @@ final class TLSContext {
         acceptsAnyPeer = settings.clientCertificates == .welcomed
         let pointer = try Self.make(TLS_server_method(), settings.minimumVersion)
         self.pointer = pointer
-        // Tickets only: what a client may resume is kept by the client.
+        // Tickets only: the client stores its session.
         cb_ssl_ctx_set_session_cache_mode(pointer, CB_SSL_CACHE_OFF)
         SSL_CTX_set_num_tickets(pointer, 1)
         let application = Array("chatbridge".utf8)
@@ -49,10 +50,10 @@ final class TLSContext {
         case .ignored: SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
         case .welcomed: SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, TLSEngine.certificateJudged)
         case .requested(let authorities):
-            try Self.trust(authorities, in: pointer, announced: true)
+            try Self.trust(authorities, in: pointer, sendsNames: true)
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, TLSEngine.certificateJudged)
         case .required(let authorities):
-            try Self.trust(authorities, in: pointer, announced: true)
+            try Self.trust(authorities, in: pointer, sendsNames: true)
             SSL_CTX_set_verify(
                 pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, TLSEngine.certificateJudged)
         }
@@ -104,18 +105,18 @@ final class TLSContext {
         }
     }
 
-    /// - Parameter announced: whether the peer is told the authorities' names, so that it can pick a certificate.
+    /// - Parameter sendsNames: whether the peer is sent the authorities' names, so that it can pick a certificate.
     private static func trust(
-        _ source: TLSSource, in context: OpaquePointer, announced: Bool = false
+        _ source: TLSSource, in context: OpaquePointer, sendsNames: Bool = false
     ) throws(TLSSetupError) {
         let store = SSL_CTX_get_cert_store(context)
         for certificate in try PEM.certificates(source, isRequired: true) {
             guard X509_STORE_add_cert(store, certificate.pointer) == 1 else { throw refusal(source.name) }
-            if announced { SSL_CTX_add_client_CA(context, certificate.pointer) }
+            if sendsNames { SSL_CTX_add_client_CA(context, certificate.pointer) }
         }
     }
 
-    /// Where Debian, and images made from it, keep the public authorities in one file.
+    /// The one file in which Debian, and images made from it, have the public authorities.
     private static let systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 
     private static func trustSystem(in context: OpaquePointer) {
@@ -142,7 +143,8 @@ final class TLSContext {
     }
 }
 
-/// By what a file's replacement shows: device, inode, size and time of change. Missing files have a mark too.
+/// The identity of files, by which a replacement shows: device, inode, size and time of change. Missing files have a
+/// mark too.
 struct FileMarks: Equatable {
     private var marks: [[Int]]
     private let paths: [String]
@@ -167,12 +169,12 @@ struct FileMarks: Equatable {
 }
 
 extension TLSClientSettings {
-    /// Reads and checks everything that the settings name, without keeping it.
+    /// Reads and checks everything that the settings name, and discards it.
     public func check() throws(TLSSetupError) { _ = try TLSContext(client: self) }
 }
 
 extension TLSServerSettings {
-    /// Reads and checks everything that the settings name, without keeping it.
+    /// Reads and checks everything that the settings name, and discards it.
     public func check() throws(TLSSetupError) { _ = try TLSContext(server: self) }
 }
 
@@ -193,15 +195,15 @@ final class TLSSessionStore {
     /// Takes over the caller's reference.
     func store(_ session: OpaquePointer, for key: Key) {
         if let old = sessions.updateValue(session, forKey: key) { SSL_SESSION_free(old) }
-        if sessions.count > TLSLimits.sessionsKept, let other = sessions.keys.first(where: { $0 != key }) {
-            forget(other)
+        if sessions.count > TLSLimits.maxSessions, let other = sessions.keys.first(where: { $0 != key }) {
+            remove(other)
         }
     }
 
     /// Valid until the store is changed; OpenSSL takes a reference when it uses it.
     func session(for key: Key) -> OpaquePointer? { sessions[key] }
 
-    func forget(_ key: Key) {
+    func remove(_ key: Key) {
         if let session = sessions.removeValue(forKey: key) { SSL_SESSION_free(session) }
     }
 }

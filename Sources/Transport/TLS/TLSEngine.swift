@@ -4,21 +4,21 @@ import WireBytes
 
 /// One side of a TLS connection: bytes in, bytes out, no sockets.
 ///
-/// What the socket brought goes into ``receive(_:into:_:)``, plain bytes come out; plain bytes go into ``encrypt(_:)``. What
-/// the socket has to send lies in ``outbound`` after every call. OpenSSL reaches both through a BIO whose callbacks are below:
-/// it reads straight from the caller's bytes and writes straight into the chunk that is sent, so that a connection at rest holds
-/// neither.
+/// Bytes from the socket go into ``receive(_:into:_:)``, plain bytes come out; plain bytes go into ``encrypt(_:)``.
+/// Bytes for the socket are in ``outbound`` after every call. OpenSSL reaches both through a BIO whose callbacks are
+/// below: it reads straight from the caller's bytes and writes straight into the chunk that is sent, so that a
+/// connection at rest holds neither.
 ///
-/// All input is always consumed: OpenSSL keeps an unfinished record, and nothing else is left.
+/// All input is always consumed: OpenSSL buffers an unfinished record, and nothing else is left.
 final class TLSEngine {
     enum State: Equatable {
         /// Can transition to: open, failed.
         case handshaking
         /// Can transition to: ended, failed.
         case open
-        /// The peer said that it sends no more. We may still send.
+        /// The peer sent close_notify. Sending goes on.
         case ended
-        /// What OpenSSL wants to tell the peer of it lies in ``outbound``.
+        /// The alert for the peer, if any, is in ``outbound``.
         case failed(TLSFailure)
     }
 
@@ -26,9 +26,10 @@ final class TLSEngine {
     let isServer: Bool
     /// Encrypted bytes for the socket, until ``sent(_:)`` says that they are gone.
     private(set) var outbound = OutboundQueue()
-    /// Shared by all engines of a loop; empty but during a call of OpenSSL, so that nobody finds another's bytes in it.
+    /// Shared by all engines of a loop; empty but during a call of OpenSSL, so that no engine finds another's bytes
+    /// in it.
     private let output: TLSOutput
-    /// What was wrong with the peer's certificate, once something was.
+    /// The first fault of the peer's certificate.
     private var verdict: TLSFailure?
     private let context: TLSContext
     private let ssl: OpaquePointer
@@ -85,8 +86,8 @@ final class TLSEngine {
     }
 
     deinit {
-        // OpenSSL forbids resuming a session whose connection ended without a goodbye. Since TLS 1.1 a cut is no reason to,
-        // and a lost link is just when a short handshake is wanted. Source: RFC 5246 §7.2.1.
+        // OpenSSL forbids resuming a session whose connection ended without a close_notify. Since TLS 1.1 a cut is no
+        // reason to, and a lost link is just when a short handshake is wanted. Source: RFC 5246 §7.2.1.
         if state == .open { SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN) }
         SSL_free(ssl)
     }
@@ -104,7 +105,7 @@ final class TLSEngine {
         }
         BIO_set_data(bio, this)
         BIO_set_init(bio, 1)
-        // One BIO for both ways; the connection takes over our reference.
+        // One BIO for both ways; the connection takes over this reference.
         SSL_set_bio(ssl, bio, bio)
     }
 
@@ -191,7 +192,8 @@ final class TLSEngine {
         }
     }
 
-    /// Tells the peer, once, that nothing more comes, so that it can tell an end from a cut. Source: RFC 8446 §6.1.
+    /// Sends one close_notify: nothing more comes, so that the peer can distinguish an end from a cut. Source: RFC
+    /// 8446 §6.1.
     func closeNotify() {
         guard canCloseNotify else { return }
         sentCloseNotify = true
@@ -207,8 +209,8 @@ final class TLSEngine {
     /// Has the peer read bytes that are not encrypted: it speaks no TLS.
     func answerPlainly(_ bytes: ByteSlice) { outbound.append(bytes) }
 
-    /// Nothing can be sent any more.
-    func forgetOutbound() { outbound.removeAll() }
+    /// Drops the outbound bytes: nothing can be sent any more.
+    func dropOutbound() { outbound.removeAll() }
 
     var canCloseNotify: Bool { !sentCloseNotify && (state == .open || state == .ended) }
 
@@ -226,7 +228,7 @@ final class TLSEngine {
     /// Whether the handshake was a short one, on the grounds of an earlier session.
     var isResumed: Bool { SSL_session_reused(ssl) == 1 }
 
-    /// What both sides agreed to speak, by ALPN.
+    /// The protocol agreed by ALPN.
     var applicationProtocol: String? {
         var bytes: UnsafePointer<UInt8>?
         var count: UInt32 = 0
@@ -262,7 +264,7 @@ final class TLSEngine {
         default:
             let errors = OpenSSLError.drain()
             state = .failed(verdict ?? Self.failure(errors, isServer: isServer))
-            if !isServer, let sessionKey { sessions?.forget(sessionKey) }
+            if !isServer, let sessionKey { sessions?.remove(sessionKey) }
         }
     }
 
@@ -287,7 +289,7 @@ final class TLSEngine {
         case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE: return .certificateRefusedByPeer("it is not a good one")
         case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE: return .certificateRefusedByPeer("it is of a wrong kind")
         case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN: return .certificateRefusedByPeer("it gives no reason")
-        // Alerts are reasons above 1000. A client that wants no TLS 1.3 tells a missing certificate like this too.
+        // Alerts are reasons above 1000. A client that refuses TLS 1.3 reports a missing certificate like this too.
         case 1000...1255: return .refusedByPeer(error.text)
         default: return .broken(error.text)
         }
@@ -306,7 +308,7 @@ final class TLSEngine {
         if context.acceptsAnyPeer { return true }
         let error = X509_STORE_CTX_get_error(store)
         if let pins = settings?.pins, !pins.isEmpty, isGood || Self.isAboutTrust(error) {
-            // The leaf is what is pinned; in its place its issuers need not be known.
+            // The leaf is pinned; in its place its issuers need not be known.
             guard let leaf = X509_STORE_CTX_get0_cert(store) else { return false }
             X509_up_ref(leaf)
             let certificate = Certificate(owning: leaf)
@@ -351,7 +353,7 @@ final class TLSEngine {
         }
     }
 
-    /// Called by OpenSSL when the server offers a session for the next time. 1 means that the reference is ours now.
+    /// Called by OpenSSL when the server offers a session for the next time. 1 means that the reference was taken.
     static let sessionArrived: @convention(c) (OpaquePointer?, OpaquePointer?) -> Int32 = { ssl, session in
         guard let ssl, let session, let this = SSL_get_ex_data(ssl, 0) else { return 0 }
         let engine = Unmanaged<TLSEngine>.fromOpaque(this).takeUnretainedValue()

@@ -1,5 +1,5 @@
-/// Why a secured connection could not be made or went wrong, as an operator needs to know it. All but
-/// ``unusable(_:)`` are about the peer, and end that one connection.
+/// Why a secured connection could not be made or failed, for an operator. All but ``unusable(_:)`` are about the
+/// peer, and end that one connection.
 public enum TLSFailure: Error, Equatable, Sendable {
     /// The certificate's last day is over; the instant is in UTC.
     case certificateExpired(subject: String, since: String)
@@ -16,22 +16,23 @@ public enum TLSFailure: Error, Equatable, Sendable {
     /// No version that both sides accept.
     case protocolTooOld
     case noCommonCipher
-    /// The other side does not speak TLS: a client without it on our port, or a plain port where we connect to.
+    /// The other side does not speak TLS: a client without it on a TLS port, or a plain port as the target of a
+    /// connection.
     case notTLS
-    /// The other side wants a certificate of ours and got none.
+    /// The other side wants a client certificate and got none.
     case clientCertificateRequired
     /// The client showed no certificate although it must.
     case clientCertificateMissing
-    /// The other side does not accept our certificate: the reason is its alert's.
+    /// The other side does not accept the local certificate: the reason is its alert's.
     case certificateRefusedByPeer(String)
     /// Another alert of the other side.
     case refusedByPeer(String)
     /// Closed in the middle of the handshake.
     case closedDuringHandshake
     case handshakeTimedOut
-    /// Our own certificate, key or authorities cannot be used.
+    /// The local certificate, key or authorities cannot be used.
     case unusable(TLSSetupError)
-    /// What the peer sent is no TLS, or was changed on its way; in OpenSSL's words.
+    /// The peer's bytes are no TLS, or were changed on their way; in OpenSSL's words.
     case broken(String)
 }
 
@@ -99,16 +100,16 @@ extension TLSSetupError: CustomStringConvertible {
 
 /// Sizes and times of secured connections, each with its unit and reason.
 public enum TLSLimits {
-    /// A handshake takes two or three round trips; a peer that needs longer holds 40 KiB of ours for nothing.
+    /// A handshake takes two or three round trips; a slower peer would occupy 40 KiB of memory for nothing.
     public static let handshakeTimeout = Duration.seconds(10)
     /// Accepted connections that may be in their handshake at once. More wait in the kernel's backlog.
     public static let handshakesAtOnce = 1024
-    /// Of these, from one address beyond this machine; the others are closed. Otherwise one address could take all places
-    /// by saying nothing, for ``handshakeTimeout`` at a time.
+    /// Of these, from one address beyond this machine; the others are closed. Otherwise one address could take all
+    /// places by sending nothing, for ``handshakeTimeout`` at a time.
     public static let handshakesPerAddress = 64
     /// Handshakes advanced in one turn. A step can take a millisecond of CPU for a signature, and the others wait.
     public static let handshakeStepsPerTurn = 32
-    /// How often files of certificates are looked at. A renewal happens weeks before the old one ends.
+    /// Interval between checks of certificate files. A renewal happens weeks before the old one ends.
     public static let fileCheckInterval = Duration.seconds(5)
     /// Largest PEM file, in bytes; the bundle of all public authorities has 220 KiB.
     public static let maxFileBytes = 4 * 1024 * 1024
@@ -116,13 +117,13 @@ public enum TLSLimits {
     public static let namesInSentence = 8
     /// Bytes of a name out of a certificate that a sentence repeats.
     public static let nameBytesInSentence = 253
-    /// Sessions kept for resumption, one for each host and setting.
-    public static let sessionsKept = 256
+    /// Sessions stored for resumption, one for each host and setting.
+    public static let maxSessions = 256
     /// Plain bytes encrypted before the next write to the socket: four full records.
     static let bytesPerEncryption = 64 * 1024
     /// Most plain bytes in a record. Source: RFC 8446 §5.1.
     static let recordBytes = 16 * 1024
-    /// Encrypted bytes taken from a socket in one read. With what was left of a record before, the plain bytes still fit
-    /// ``TransportLimits/receiveBufferBytes``. Source: RFC 8446 §5.2 for a record's size.
+    /// Encrypted bytes taken from a socket in one read. With the rest of an unfinished record, the plain bytes still
+    /// fit ``TransportLimits/receiveBufferBytes``. Source: RFC 8446 §5.2 for a record's size.
     static let receiveBytes = TransportLimits.receiveBufferBytes - recordBytes - 256 - 5
 }

@@ -1,8 +1,8 @@
-/// Where PEM text comes from.
+/// The source of PEM text: a file, or the text itself.
 public enum TLSSource: Hashable, Sendable {
     /// Read when it is needed, and again when it has changed.
     case file(String)
-    /// `name` is what sentences call it.
+    /// `name` stands for the text in error messages.
     case pem([UInt8], name: String = "the given PEM text")
 }
 
@@ -26,22 +26,22 @@ public struct TLSIdentity: Hashable, Sendable {
     }
 }
 
-/// How an outgoing connection proves and is proved. One `SSL_CTX` is kept for all connections whose ``serverName`` and
-/// ``pins`` alone differ.
+/// How an outgoing connection verifies the server and authenticates itself. One `SSL_CTX` is shared by all
+/// connections whose ``serverName`` and ``pins`` alone differ.
 public struct TLSClientSettings: Hashable, Sendable {
     /// Asked for by SNI and checked against the certificate; nil: the host that is connected to.
     public var serverName: String?
     /// The authorities that are believed; nil: the system's.
     public var authorities: TLSSource?
-    /// Shown when the server asks who we are.
+    /// The client certificate, for servers that ask for one.
     public var identity: TLSIdentity?
-    /// SHA-256 digests of public keys, 32 bytes each. When there are any, the server's own key must be one of them; it is
-    /// then believed whoever signed it, while its name and dates still count.
+    /// SHA-256 digests of public keys, 32 bytes each. When there are any, the server's own key must be one of them;
+    /// its issuer is then ignored, while its name and dates still count.
     ///
-    /// Source: RFC 7469 §2.4 for what is digested (SubjectPublicKeyInfo).
+    /// Source: RFC 7469 §2.4 for the digested bytes (SubjectPublicKeyInfo).
     public var pins: Set<[UInt8]> = []
     public var minimumVersion = TLSVersion.v12
-    /// False: nothing is checked at all, and anybody in between can read and change everything.
+    /// False: nothing is checked, and a man in the middle can read and change everything.
     public var verifiesPeer = true
     /// Offered by ALPN, in order.
     public var protocols: [String] = []
@@ -53,12 +53,12 @@ public struct TLSClientSettings: Hashable, Sendable {
 public struct TLSServerSettings: Hashable, Sendable {
     public enum ClientCertificates: Hashable, Sendable {
         case ignored
-        /// Asked for; one that is shown may be anybody's, signed by anybody and of any date. The peer has proven that it holds
-        /// the key, and nothing else is known: for those who are known by their fingerprint.
+        /// Asked for, and accepted whatever its issuer and dates. The peer has proven that it holds the key, and
+        /// nothing else is known: for clients that are recognised by their fingerprint.
         case welcomed
         /// Asked for; one that is shown must be signed by these authorities.
         case requested(TLSSource)
-        /// As requested, and nobody comes in without.
+        /// As requested, and connections without one are refused.
         case required(TLSSource)
     }
 
@@ -70,7 +70,7 @@ public struct TLSServerSettings: Hashable, Sendable {
 
     public init(identity: TLSIdentity) { self.identity = identity }
 
-    /// The files that all this is read from.
+    /// The files from which the certificate, key and authorities are read.
     var files: [String] {
         var sources = [identity.certificate, identity.key]
         switch clientCertificates {

@@ -1,19 +1,19 @@
 import WireBytes
 
-/// Whose certificates ``TransportDelegate/certificatesChanged(_:error:transport:)`` is about.
+/// The connections that ``TransportDelegate/certificatesChanged(_:error:transport:)`` is about.
 public enum CertificateUser: Equatable, Sendable {
     case listener(ListenerID)
     /// Outgoing connections with settings that read these files.
     case client(files: [String])
 }
 
-/// What all secured connections of a loop share.
+/// The state that all secured connections of a loop share.
 final class TLSState {
     let output = TLSOutput()
     let sessions = TLSSessionStore()
     /// Contexts of outgoing connections, without names and pins, which are a connection's own.
     private var clientContexts: [TLSClientSettings: TLSContext] = [:]
-    /// Files that could not be used when a connection wanted them; told once.
+    /// Files that could not be used when a connection wanted them; reported once.
     private var refusedFiles: [TLSClientSettings: FileMarks] = [:]
     private var reports: [(user: CertificateUser, error: TLSSetupError?)] = []
     /// Accepted connections in their handshake.

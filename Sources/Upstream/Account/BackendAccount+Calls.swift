@@ -2,8 +2,8 @@ import BridgeTypes
 import Dialects
 import WireBytes
 
-// The calls of a backend's rooms: a few at a time, the others in a queue; shown the token of the moment; tried again when
-// the token was stale or the backend was in trouble.
+// The calls of a backend's rooms: a few at a time, the others queued; authorised by the current token; retried after a
+// stale token or trouble of the backend.
 
 extension BackendAccount {
     struct PendingCall {
@@ -13,7 +13,7 @@ extension BackendAccount {
         var context: DialectContext
         /// When it is given up.
         var deadline: MonotonicInstant
-        /// The token that it showed last.
+        /// The generation of the token that it used last.
         var generation: Int?
         var isRenewed = false
         var attempts = 0
@@ -28,7 +28,7 @@ extension BackendAccount {
             && settings.dialect.calls?.request(for: call, context: DialectContext(room: "")) != nil
     }
 
-    /// Carries a call out, as soon as may be; answered by ``BackendEvent/answered(_:_:)``.
+    /// Carries a call out, as soon as possible; answered by ``BackendEvent/answered(_:_:)``.
     package func submit(
         _ purpose: BackendPurpose, _ call: BackendCall, dialectContext: DialectContext, _ turn: inout Turn
     ) -> [BackendEvent] {
@@ -43,7 +43,7 @@ extension BackendAccount {
             fail(purpose, why)
             return takeEvents()
         }
-        // What is read by the time it is asked is read, however often that was wished for.
+        // A queued mark covers everything read by the time it is sent.
         if case .markRead = purpose, queue.contains(where: { $0.purpose == purpose }) { return takeEvents() }
         guard queue.count < settings.limits.callsWaiting else {
             fail(purpose, "too many calls wait for \(place)")
@@ -66,7 +66,7 @@ extension BackendAccount {
         events.append(.answered(purpose, .failure(failure)))
     }
 
-    /// Sends what may go.
+    /// Sends the calls that may go.
     func pump(_ turn: inout Turn) {
         let now = turn.now.monotonic
         let canShow = isUsable(now: turn.now.monotonic)
@@ -97,7 +97,7 @@ extension BackendAccount {
             emit(
                 .call(
                     id,
-                    BackendCallOrder(
+                    BackendCallRequest(
                         backend: self.id, request: call.request,
                         authorization: call.request.isAuthorized ? authorization : UpstreamCredentials(),
                         timeout: call.deadline - now, maxAnswerBytes: settings.limits.answerBytes)))
@@ -105,7 +105,7 @@ extension BackendAccount {
     }
 
     package func callAnswered(
-        _ id: BackendCallID, _ outcome: Result<BackendAnswered, BackendCallFailure>, _ turn: inout Turn
+        _ id: BackendCallID, _ outcome: Result<BackendCallResponse, BackendCallFailure>, _ turn: inout Turn
     ) -> [BackendEvent] {
         if !renewalAnswered(id, outcome, &turn), let call = underWay.removeValue(forKey: id) {
             switch outcome {
@@ -115,7 +115,7 @@ extension BackendAccount {
                     fail(call.purpose, scrubbed(failure.sentence), status: failure.status, isFinal: true)
                     break
                 }
-                // Whether it was carried out is not known: only what can be done twice is done again.
+                // Whether it was carried out is unknown: only an idempotent call is repeated.
                 let sentence = scrubbed(failure.sentence)
                 pause(call.purpose.kind, nil, sentence, &turn)
                 tryAgain(
@@ -127,7 +127,7 @@ extension BackendAccount {
         return takeEvents()
     }
 
-    private func answered(_ call: PendingCall, _ answered: BackendAnswered, _ turn: inout Turn) {
+    private func answered(_ call: PendingCall, _ answered: BackendCallResponse, _ turn: inout Turn) {
         let answer = answered.answer
         switch answer.status {
         case 200..<300:
@@ -143,7 +143,7 @@ extension BackendAccount {
                 events.append(.answered(call.purpose, .success(reply)))
             }
         case let status where isStale(status) && call.generation != nil:
-            // With a token that is known to be good, 403 is about what was asked.
+            // With a token that is known to be good, 403 is about the request.
             let isAboutToken = status != 403 || held?.isProven != true || call.generation != generation
             // Another token made no difference a while ago.
             let now = turn.now.monotonic
@@ -157,10 +157,10 @@ extension BackendAccount {
             call.isRenewed = true
             queue.insert(call, at: 0)
         case let status where Self.isTransient(status):
-            // These two say that nothing was done.
+            // These two mean that nothing was done.
             let isUndone = status == 429 || status == 503
             let sentence = sentence("a call", answer)
-            if isUndone, let wish = answered.retryAfter { pauseAll(wish, sentence, &turn) }
+            if isUndone, let pause = answered.retryAfter { pauseAll(pause, sentence, &turn) }
             pause(call.purpose.kind, answered.retryAfter, sentence, &turn)
             tryAgain(
                 call, if: isUndone || call.request.method == .get, orFail: sentence, status: status, &turn)
@@ -175,29 +175,29 @@ extension BackendAccount {
     private func tryAgain(
         _ call: PendingCall, if isAllowed: Bool, orFail sentence: String, status: Int?, _ turn: inout Turn
     ) {
-        let isOutlasted = pauses.reason(of: call.purpose.kind, until: call.deadline) != nil
-        guard isAllowed, call.attempts < Self.maxAttempts, !isOutlasted else {
+        let isBlocked = pauses.reason(of: call.purpose.kind, until: call.deadline) != nil
+        guard isAllowed, call.attempts < Self.maxAttempts, !isBlocked else {
             return fail(call.purpose, sentence, status: status)
         }
         queue.insert(call, at: 0)
     }
 
-    /// Leaves one kind of call alone for a while: as long as the backend wants, else longer each time.
+    /// Pauses one kind of call: as long as the backend asks, else longer each time.
     private func pause(
         _ kind: BackendPurpose.Kind, _ retryAfter: Duration?, _ sentence: String, _ turn: inout Turn
     ) {
         pauses.failed(kind, retryAfter: retryAfter, reason: sentence, now: turn.now.monotonic)
-        failOutlasted()
+        failBlockedCalls()
     }
 
-    /// The backend wants to be left alone altogether.
-    private func pauseAll(_ wish: Duration, _ sentence: String, _ turn: inout Turn) {
-        pauses.holdAll(for: wish, reason: sentence, now: turn.now.monotonic)
-        failOutlasted()
+    /// Pauses all calls, as the backend asks.
+    private func pauseAll(_ pause: Duration, _ sentence: String, _ turn: inout Turn) {
+        pauses.holdAll(for: pause, reason: sentence, now: turn.now.monotonic)
+        failBlockedCalls()
     }
 
-    /// What waits and would be given up before the pause is over fails now, with what is wrong.
-    private func failOutlasted() {
+    /// Fails the calls whose deadline is within the pause now, with the reason of the pause.
+    private func failBlockedCalls() {
         queue.removeAll { call in
             guard let why = pauses.reason(of: call.purpose.kind, until: call.deadline) else { return false }
             fail(call.purpose, why)
@@ -205,7 +205,7 @@ extension BackendAccount {
         }
     }
 
-    /// Nobody can be asked with a token for a while.
+    /// Fails all calls: there is no token for a while.
     func failCalls(_ failure: BackendCallFailure, _ turn: inout Turn) {
         for call in queue where call.request.isAuthorized { events.append(.answered(call.purpose, .failure(failure))) }
         queue.removeAll { $0.request.isAuthorized }
@@ -215,7 +215,7 @@ extension BackendAccount {
 
     func callsDue(now: MonotonicInstant) -> MonotonicInstant? {
         queue.map { call in
-            // What may go and does not waits for something else.
+            // A call that may go and does not waits for something else.
             guard let end = pauses.end(of: call.purpose.kind), end > now else { return call.deadline }
             return min(end, call.deadline)
         }.min()

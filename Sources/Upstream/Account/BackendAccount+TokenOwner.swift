@@ -2,20 +2,20 @@ import BridgeTypes
 import ChatModel
 import Dialects
 
-/// What a backend says of a client's token.
+/// The backend's verdict on a client's token.
 package enum TokenVerdict {
     case belongs(to: ChatPerson)
     case refused
-    /// It could not be asked, or gave no answer to that.
+    /// The backend could not be asked, or gave no verdict.
     case unknown(BackendCallFailure)
 }
 
 extension BackendAccount {
-    /// Whether it can be asked whose a token is.
-    package var knowsTokens: Bool { offers(.whoAmI) }
+    /// Whether the backend can name the owner of a token.
+    package var canVerifyTokens: Bool { offers(.whoAmI) }
 
-    /// The call that asks whose a token is, which shows that token and nothing of ours; nil where there is none such.
-    package func orderForOwner(of token: String, timeout: Duration, maxAnswerBytes: Int) -> BackendCallOrder? {
+    /// The call that asks for the owner of a token, authorised by that token alone; nil where there is none such.
+    package func ownerRequest(of token: String, timeout: Duration, maxAnswerBytes: Int) -> BackendCallRequest? {
         guard settings.httpBase != nil,
             let request = settings.dialect.calls?.request(for: .whoAmI, context: DialectContext(room: ""))
         else { return nil }
@@ -23,13 +23,13 @@ extension BackendAccount {
         if case .header(let name, let format)? = settings.login?.sendAs {
             shown = .init(name: name, value: format.replacing("{token}", with: token))
         }
-        return BackendCallOrder(
+        return BackendCallRequest(
             backend: id, request: request, authorization: UpstreamCredentials(headers: [shown]), timeout: timeout,
             maxAnswerBytes: maxAnswerBytes, carriesClientTokenOnly: true)
     }
 
-    /// What the answer to that call says. Of the answer's words nothing is repeated: they could hold the token.
-    package func verdict(on outcome: Result<BackendAnswered, BackendCallFailure>) -> TokenVerdict {
+    /// The verdict in the answer to that call. The answer's text is never repeated: it could hold the token.
+    package func verdict(on outcome: Result<BackendCallResponse, BackendCallFailure>) -> TokenVerdict {
         let answer: BackendAnswer
         switch outcome {
         case .failure(let failure): return .unknown(failure)

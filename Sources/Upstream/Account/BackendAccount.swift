@@ -8,21 +8,22 @@ import WireBytes
 //
 // | state      | meaning                                | verb → next                                                     |
 // |------------|----------------------------------------|-----------------------------------------------------------------|
-// | noTokens   | nobody has asked yet                   | start, a wish → recalling, reading, holding (nothing to show)   |
-// | recalling  | the kept tokens are being read         | tokensRead → holding, refreshing, reading                       |
-// | reading    | name and password are being read       | secretsRead → loggingIn, refused; holding (nobody logs in)      |
-// | loggingIn  | the login call is under way            | answered → saving, refused, waiting                             |
-// | refreshing | the refresh call is under way          | answered → saving, reading (refused), waiting                   |
+// | noTokens   | nothing was asked for yet              | start, a request → recalling, reading, holding (no credentials) |
+// | recalling  | the stored tokens are being read       | tokensRead → holding, refreshing, reading                       |
+// | reading    | name and password are being read       | secretsRead → loggingIn, refused; holding (no login)            |
+// | loggingIn  | the login call is in flight            | answered → saving, refused, waiting                             |
+// | refreshing | the refresh call is in flight          | answered → saving, reading (refused), waiting                   |
 // | saving     | new tokens are being written           | tokensSaved → holding                                           |
-// | holding    | tokens can be shown                    | renewal due, token refused → refreshing, reading                |
+// | holding    | tokens are usable                      | renewal due, token refused → refreshing, reading                |
 // | waiting    | the backend was in trouble             | timer → refreshing, reading                                     |
 // | refused    | name or password are wrong             | timer (15 min), other secrets, retryNow → reading, loggingIn    |
 //
-// There is one renewal at a time, whoever asked for it; everybody waits for its outcome. New tokens are shown to nobody
-// before they are kept: a refresh token serves once, and one that was used and not kept would lock us out after a crash.
-// What was refused is told by its generation, so that two rooms that show the same token and are refused cause one renewal.
+// There is one renewal at a time, whatever caused it; all requests wait for its outcome. New tokens are persisted
+// before use: a refresh token serves once, and one that was used and not persisted would lock the relay out after a
+// crash. Refusals name the token's generation, so that two rooms that use the same token and are refused cause one
+// renewal.
 
-/// What an account asks of whoever drives it.
+/// Requests of an account to its driver.
 package enum AccountAction: Equatable {
     /// Answered by ``BackendAccount/tokensRead(_:_:)``.
     case readTokens
@@ -31,7 +32,7 @@ package enum AccountAction: Equatable {
     /// Answered by ``BackendAccount/secretsRead(_:_:)``.
     case readSecrets
     /// Answered by ``BackendAccount/callAnswered(_:_:_:)``.
-    case call(BackendCallID, BackendCallOrder)
+    case call(BackendCallID, BackendCallRequest)
     case note(BridgeNote)
 }
 
@@ -48,11 +49,11 @@ package final class BackendAccount {
         case refused(until: MonotonicInstant)
     }
 
-    /// What is shown at the moment.
+    /// The credentials in use.
     struct Held {
         var shown: Shown
         var since: MonotonicInstant
-        /// How long it holds, as the backend says.
+        /// Its lifetime by the backend's answer.
         var lifetime: Duration?
         /// When it ends; nil: not known, or never.
         var expiresAt: MonotonicInstant?
@@ -68,52 +69,53 @@ package final class BackendAccount {
         case tokens(BackendTokens)
     }
 
-    /// Who the account is, as the backend says.
+    /// The identity of the account at the backend.
     enum Identification: Equatable {
         case unknown
         case asked
-        /// Asked in vain; the next time is then, or when a link comes up, or with other tokens.
+        /// The backend gave no answer; the next attempt is then, or when a link comes up, or with other tokens.
         case waiting(until: MonotonicInstant)
         case known(ChatPerson)
     }
 
-    /// What a room's link made of the tokens.
+    /// One room's experience with the tokens.
     private struct RoomUse {
-        /// What opened its last session.
+        /// The generation that opened its last session.
         var opened: Int
-        /// A session that it opened lasted.
+        /// A session that it opened was long enough.
         var hasServed = false
-        /// How long that was usable before the backend closed it with a code that may be about the login or about the room;
-        /// nil: it was not, or the refusal that came of it was looked at.
-        var sentAwayAfter: Duration?
+        /// How long that was usable before the backend closed it with a code that may be about the login or about the
+        /// room; nil: it was not, or the refusal that followed was handled.
+        var evictedAfter: Duration?
 
-        var lasted: Bool { sentAwayAfter.map { $0 >= UpstreamSession.shortestLogin } ?? false }
+        var lasted: Bool { evictedAfter.map { $0 >= UpstreamSession.shortestLogin } ?? false }
 
         mutating func refusalSeen() {
             if lasted { hasServed = true }
-            sentAwayAfter = nil
+            evictedAfter = nil
         }
     }
 
-    /// Wait after the backend was first asked in vain who the account is; each further time doubles it.
+    /// Wait after the first vain question for the account's identity; each further one doubles it.
     static let identificationPause: Duration = .seconds(10)
-    /// The longest of these waits. A message of the account looks like a stranger's meanwhile.
+    /// The longest of these waits. Meanwhile messages of the account look like those of another user.
     static let longestIdentificationPause: Duration = .seconds(5 * 60)
-    /// How often refused secrets are read again: a replaced password file is noticed within this.
+    /// Interval between readings of refused secrets: a replaced password file is noticed within this.
     static let secretsCheckInterval: Duration = .seconds(10)
     /// Refresh calls that fail for other reasons than the token before a login is tried instead.
     static let maxRefreshFailures = 3
     /// Where a refusal may be about something else than the token, one of them in this time leads to a renewal.
     static let doubtfulRenewalPause: Duration = .seconds(60)
     /// Pause before the second renewal in a row that opens no session; each further one doubles it.
-    static let shortestVainPause: Duration = .milliseconds(500)
+    static let minRenewalBackoff: Duration = .milliseconds(500)
     /// A lifetime below this is more likely a number in another unit.
     static let shortestUsualLifetime: Duration = .seconds(2)
-    /// A token that is to hold for this long at least, and ends after less than a hundredth of it, was told in another unit.
+    /// A token with a lifetime of at least this that ends after less than a hundredth of it had its lifetime in another
+    /// unit.
     static let longLifetime: Duration = .seconds(60 * 60)
     /// No renewal ahead of time sooner than this, however short-lived the tokens are.
     static let shortestHold: Duration = .seconds(1)
-    /// An end further away than this is not watched; 2^31 s is a usual way to say never.
+    /// An end further away than this is not watched; 2^31 s is a usual encoding of never.
     static let longestHold: Duration = .seconds(366 * 24 * 60 * 60)
 
     package let id: BackendID
@@ -121,14 +123,14 @@ package final class BackendAccount {
     private let policy: ReconnectPolicy
     private(set) var state: State = .noTokens
     private(set) var held: Held?
-    /// Counts what was shown: others than before have another number.
+    /// The number of the credentials in use: others than before have another number.
     package private(set) var generation = 0
     /// For the next renewal; nil: log in.
     private var refreshToken: String?
     private var refreshFailures = 0
     /// Renewals that failed in a row.
     private var failures = 0
-    /// Why there is nothing to show; a sentence without a full stop.
+    /// Why there are no credentials; a sentence without a full stop.
     private(set) var trouble: String?
     private var secrets: BackendSecrets?
     private var refusedSecrets: BackendSecrets?
@@ -137,20 +139,20 @@ package final class BackendAccount {
     private var renewalPlace: String?
     /// When a refusal last led to a renewal.
     private var refusalRenewedAt: MonotonicInstant?
-    /// The backend took something of this login at least once since the program started.
+    /// The backend accepted credentials of this login at least once since the program started.
     private var hasBeenTaken = false
     /// Refusals that led to a renewal since a token opened a session.
-    private var vainRenewals = 0
+    private var refusedRenewals = 0
     /// The last token ended long before its time.
-    private var endedOddly = false
-    private var isLifetimeTold = false
+    private var endedEarly = false
+    private var hasReportedLifetime = false
     private var use: [RoomID: RoomUse] = [:]
-    private var isSaveTroubleTold = false
+    private var hasReportedSaveTrouble = false
     /// Rooms that wait for the outcome.
     private var waitingRooms: [RoomID] = []
-    /// What each room was given, by generation.
-    private var given: [RoomID: Int] = [:]
-    /// Rooms that were told that there is nothing, and have heard nothing better since.
+    /// The generation that each room was given.
+    private var issued: [RoomID: Int] = [:]
+    /// Rooms whose request failed, until credentials are available again.
     private var failedRooms: Set<RoomID> = []
     private(set) var identification = Identification.unknown
     private var identificationFailures = 0
@@ -178,7 +180,7 @@ package final class BackendAccount {
         return events
     }
 
-    /// What is asked of the driver since this was called last, in order.
+    /// Returns the requests to the driver since the last call, in order.
     package func takeActions() -> [AccountAction] {
         guard !actions.isEmpty else { return [] }
         defer { actions = [] }
@@ -197,9 +199,9 @@ package final class BackendAccount {
     private var loginCalls: (any DialectCalls)? { settings.login?.calls ?? settings.dialect.calls }
     private static let noRoom = DialectContext(room: "")
 
-    // MARK: - What is wanted
+    // MARK: - Requests
 
-    /// Gets ready to show something, if that is not under way.
+    /// Gets credentials, if that is not under way.
     package func start(_ turn: inout Turn) {
         guard state == .noTokens else { return }
         if settings.login != nil {
@@ -212,9 +214,9 @@ package final class BackendAccount {
         }
     }
 
-    /// A room wants what it shows to its backend; answered by ``BackendEvent/credentials(_:_:)``.
+    /// A room asks for credentials; answered by ``BackendEvent/credentials(_:_:)``.
     package func credentialsWanted(_ room: RoomID, afterRefusal: Bool, _ turn: inout Turn) -> [BackendEvent] {
-        if afterRefusal, let shown = given[room] { refused(generation: shown, .link(room), &turn) }
+        if afterRefusal, let shown = issued[room] { refused(generation: shown, .link(room), &turn) }
         waitingRooms.removeAll { $0 == room }
         waitingRooms.append(room)
         start(&turn)
@@ -223,7 +225,7 @@ package final class BackendAccount {
         return takeEvents()
     }
 
-    /// Tries again now what waits for its time.
+    /// Ends a wait now.
     package func retryNow(_ turn: inout Turn) -> [BackendEvent] {
         switch state {
         case .waiting: renew(&turn)
@@ -234,40 +236,40 @@ package final class BackendAccount {
         return takeEvents()
     }
 
-    /// The backend took what this room showed.
+    /// The backend accepted this room's credentials.
     package func accepted(by room: RoomID) {
-        guard let shown = given[room] else { return }
+        guard let shown = issued[room] else { return }
         if use[room]?.opened != shown { use[room] = RoomUse(opened: shown) }
-        vainRenewals = 0
+        refusedRenewals = 0
         if shown == generation { proven() }
     }
 
     /// The backend closed a session of this room, with a code that may be about the login.
-    package func sentAway(_ room: RoomID, after usable: Duration) { use[room]?.sentAwayAfter = usable }
+    package func evicted(_ room: RoomID, after usable: Duration) { use[room]?.evictedAfter = usable }
 
-    /// The room is gone.
-    package func forget(_ room: RoomID) {
+    /// The room is removed.
+    package func remove(_ room: RoomID) {
         use[room] = nil
-        given[room] = nil
+        issued[room] = nil
         failedRooms.remove(room)
         waitingRooms.removeAll { $0 == room }
     }
 
-    /// Whether the room was told that there is nothing, and has heard nothing better since; from now on it counts as told.
+    /// Whether the room's last request failed and nothing better followed; clears it.
     package func endWait(of room: RoomID) -> Bool { failedRooms.remove(room) != nil }
 
-    /// Whether the room was given something to show.
-    package func hasServed(_ room: RoomID) -> Bool { given[room] != nil }
+    /// Whether the room was given credentials.
+    package func hasServed(_ room: RoomID) -> Bool { issued[room] != nil }
 
-    /// The room was told of what is shown now.
-    package func reissued(to room: RoomID) { given[room] = generation }
+    /// The room was given the current credentials.
+    package func reissued(to room: RoomID) { issued[room] = generation }
 
     func proven() {
         held?.isProven = true
         hasBeenTaken = true
     }
 
-    /// Whether what is held can be shown now.
+    /// Whether the held credentials can be used now.
     package func isUsable(now: MonotonicInstant) -> Bool {
         guard let held, !held.isRefused else { return false }
         switch state {
@@ -278,14 +280,14 @@ package final class BackendAccount {
         }
     }
 
-    /// Who was refused.
+    /// The use of the credentials that was refused.
     enum Refused: Equatable {
         case link(RoomID)
         case call
         case file
     }
 
-    /// What was shown as `generation` was refused. True when it is being replaced, or has been.
+    /// Credentials of `generation` were refused. True when they are being replaced, or have been.
     @discardableResult
     func refused(generation refused: Int, _ who: Refused, _ turn: inout Turn) -> Bool {
         guard refused == generation else { return true }
@@ -299,14 +301,14 @@ package final class BackendAccount {
         }
         guard let held else { return false }
         let sinceLast = refusalRenewedAt.map { turn.now.monotonic - $0 } ?? ReconnectPolicy.refusedDelay
-        // Of a login that never worked: the tokens are not what is wrong, and each try could lock the account.
+        // Of a login that never worked: the tokens are not at fault, and each try could lock the account.
         let isDue =
-            hasBeenTaken ? mayHaveEnded(for: who, sinceLast: sinceLast) : sinceLast >= ReconnectPolicy.refusedDelay
+            hasBeenTaken ? mayHaveExpired(for: who, sinceLast: sinceLast) : sinceLast >= ReconnectPolicy.refusedDelay
         if case .link(let room) = who { use[room]?.refusalSeen() }
         guard isDue else { return false }
         if held.isProven { noteEnd(of: held, &turn) }
         refusalRenewedAt = turn.now.monotonic
-        vainRenewals += 1
+        refusedRenewals += 1
         self.held?.isRefused = true
         note(
             .info, "backend-token-refused", "the token was rejected; refreshing it",
@@ -315,34 +317,34 @@ package final class BackendAccount {
         return true
     }
 
-    /// What was shown as `generation` with a file was refused.
-    package func fileRefused(generation: Int, _ turn: inout Turn) -> [BackendEvent] {
+    /// Credentials of `generation` were refused for a file.
+    package func fileCredentialsRefused(generation: Int, _ turn: inout Turn) -> [BackendEvent] {
         refused(generation: generation, .file, &turn)
         arm(&turn)
         return takeEvents()
     }
 
-    /// Whether a refusal can be about a token. What opens no session any more has ended, and so has what is said to have. A
-    /// room that was never let in, or was let in and then sent away, may mean something else: there the same token is shown
-    /// once more, which settles it.
+    /// Whether a refusal can be about a token: of one that no longer opens sessions, or whose lifetime has ended. A
+    /// room that was never let in, or was let in and then evicted, may have another reason: there the same token is
+    /// used once more, which settles it.
     ///
-    /// - Parameter sinceLast: since a refusal led to a renewal.
-    private func mayHaveEnded(for who: Refused, sinceLast: Duration) -> Bool {
+    /// - Parameter sinceLast: time since a refusal led to a renewal.
+    private func mayHaveExpired(for who: Refused, sinceLast: Duration) -> Bool {
         let isQuiet = sinceLast >= Self.doubtfulRenewalPause
         switch who {
-        // These find out by asking again; see ``answered(_:_:_:)``.
+        // A call is repeated to find out; see ``answered(_:_:_:)``.
         case .call: return true
-        // Anybody who has a link to a file can ask for it, as often as they like.
+        // Any client with a link to a file can ask for it, at any rate.
         case .file: return isQuiet
         case .link(let room):
             guard let known = use[room] else { return isQuiet }
-            if known.opened == generation, known.sentAwayAfter != nil {
-                // What let the room in for a while, and then for no time at all, has ended too.
+            if known.opened == generation, known.evictedAfter != nil {
+                // A token that let the room in for a while, and then for no time at all, has ended too.
                 return known.hasServed && !known.lasted || isQuiet
             }
-            guard vainRenewals > 0 else { return true }
-            // Half of what a link waits, so that one alone is never too early.
-            let pause = Self.shortestVainPause * (1 << min(vainRenewals - 1, 16))
+            guard refusedRenewals > 0 else { return true }
+            // Half of a link's wait, so that one alone is never too early.
+            let pause = Self.minRenewalBackoff * (1 << min(refusedRenewals - 1, 16))
             return sinceLast >= min(pause, ReconnectPolicy.refusedDelay)
         }
     }
@@ -351,34 +353,34 @@ package final class BackendAccount {
 
     private var loginIsDescribed: Bool { settings.login?.calls != nil }
 
-    /// A number in a unit that it is not in: seconds as milliseconds.
+    /// Reports a lifetime in a unit that it is not in: seconds as milliseconds.
     private func noteLifetime(_ lifetime: Duration, _ turn: inout Turn) {
         guard lifetime < Self.shortestUsualLifetime else { return }
-        tellLifetime(
+        reportLifetime(
             "tokens are said to hold for \(lifetime.wholeNanoseconds / 1_000_000) ms; if the backend counts seconds, "
                 + (loginIsDescribed ? "write" : "describe the login with login_url and")
                 + " expires_in_unit = \"s\"", &turn)
     }
 
-    /// The other way round: what ends long before its time was perhaps read a thousand times too long. The end is noticed
-    /// when the token is shown the next time, which may be much later.
+    /// The reverse: a token that ends long before its time had its lifetime perhaps read a thousand times too long. The
+    /// end is noticed at the next use of the token, which may be much later.
     private func noteEnd(of held: Held, _ turn: inout Turn) {
         let age = turn.now.monotonic - held.since
         guard let lifetime = held.lifetime, lifetime >= Self.longLifetime, age * 100 < lifetime else {
-            return endedOddly = false
+            return endedEarly = false
         }
         // Once may be chance: it may have been revoked.
-        guard endedOddly else { return endedOddly = true }
-        tellLifetime(
+        guard endedEarly else { return endedEarly = true }
+        reportLifetime(
             "tokens are said to hold for \(PrintableText.spoken(seconds: Int(lifetime / .seconds(1)))) and end within "
                 + "\(PrintableText.spoken(seconds: Int(age / .seconds(1)))); if the backend counts milliseconds, "
                 + (loginIsDescribed ? "write" : "describe the login with login_url and")
                 + " expires_in_unit = \"ms\"", &turn)
     }
 
-    private func tellLifetime(_ sentence: String, _ turn: inout Turn) {
-        guard !isLifetimeTold else { return }
-        isLifetimeTold = true
+    private func reportLifetime(_ sentence: String, _ turn: inout Turn) {
+        guard !hasReportedLifetime else { return }
+        hasReportedLifetime = true
         note(.warn, "backend-lifetime-odd", sentence, ["backend": settings.name])
     }
 
@@ -405,12 +407,12 @@ package final class BackendAccount {
         emit(
             .call(
                 call,
-                BackendCallOrder(
+                BackendCallRequest(
                     backend: id, request: request, authorization: UpstreamCredentials(),
                     timeout: settings.limits.callTimeout, maxAnswerBytes: settings.limits.answerBytes)))
     }
 
-    /// The kept tokens were read; nil where there are none.
+    /// The stored tokens were read; nil where there are none.
     package func tokensRead(_ stored: StoredTokens?, _ turn: inout Turn) -> [BackendEvent] {
         guard state == .recalling else { return [] }
         guard let stored, stored.owner == settings.tokenOwner, !stored.access.isEmpty else {
@@ -448,7 +450,7 @@ package final class BackendAccount {
             if isDue || refusedSecrets != secrets { hold(.fixed(credentials), lifetime: nil, &turn) }
         case .success(.login(let user, let password)):
             let fresh = BackendSecrets.login(user: user, password: password)
-            // Secrets that were refused wait for their time, also when a room or a token brought us here.
+            // Refused secrets wait for their time, also when a room or a token caused the reading.
             if !isDue, fresh == refusedSecrets { return [] }
             secrets = fresh
             guard let request = loginCalls?.request(for: .logIn(user: user, password: password), context: Self.noRoom)
@@ -466,7 +468,7 @@ package final class BackendAccount {
 
     /// An answer to the login or refresh call. False when `call` is none of these.
     func renewalAnswered(
-        _ call: BackendCallID, _ outcome: Result<BackendAnswered, BackendCallFailure>, _ turn: inout Turn
+        _ call: BackendCallID, _ outcome: Result<BackendCallResponse, BackendCallFailure>, _ turn: inout Turn
     ) -> Bool {
         guard call == renewalCall else { return false }
         renewalCall = nil
@@ -480,7 +482,7 @@ package final class BackendAccount {
         return true
     }
 
-    private func renewalAnswered(_ answered: BackendAnswered, isLogin: Bool, _ turn: inout Turn) {
+    private func renewalAnswered(_ answered: BackendCallResponse, isLogin: Bool, _ turn: inout Turn) {
         let answer = answered.answer
         let what = isLogin ? "the login" : "the token's renewal"
         let place = renewalPlace ?? place
@@ -506,26 +508,26 @@ package final class BackendAccount {
         }
     }
 
-    /// Statuses that say nothing about what was asked, only about the moment.
+    /// Statuses about the moment, not about the request.
     static func isTransient(_ status: Int) -> Bool { status >= 500 || [408, 425, 429].contains(status) }
 
     package var place: String { settings.httpBase?.host ?? settings.name }
 
-    /// What an answer with a status other than 2xx says, without our secrets whatever the server put there.
+    /// The text of an answer with a status other than 2xx, with the secrets replaced.
     ///
-    /// - Parameter at: who answered; nil: ``place``.
+    /// - Parameter at: the server that answered; nil: ``place``.
     package func sentence(_ what: String, _ answer: BackendAnswer, at server: String? = nil) -> String {
         var complaint = (loginCalls ?? settings.dialect.calls)?.complaint(answer) ?? ""
         if complaint.isEmpty, let calls = settings.dialect.calls { complaint = calls.complaint(answer) ?? "" }
-        let said = SecretScrubber.printable(complaint, of: knownSecrets, shortest: Self.shortestSecret)
-        return "\(what) at \(server ?? place) was answered \(answer.status)" + (said.isEmpty ? "" : " (\(said))")
+        let text = SecretScrubber.printable(complaint, of: knownSecrets, shortest: Self.shortestSecret)
+        return "\(what) at \(server ?? place) was answered \(answer.status)" + (text.isEmpty ? "" : " (\(text))")
     }
 
     package func scrubbed(_ text: String) -> String {
         SecretScrubber.scrubbed(text, of: knownSecrets, shortest: Self.shortestSecret)
     }
 
-    /// A very short one would match by chance, and whoever chose it has other worries. In bytes.
+    /// A very short one would match by chance. In bytes.
     private static let shortestSecret = 4
 
     private var knownSecrets: [String] {
@@ -535,7 +537,7 @@ package final class BackendAccount {
         return known
     }
 
-    /// The same without what a person chose.
+    /// The same without passwords.
     package var knownTokens: [String] {
         var known: [String] = []
         if let refreshToken { known.append(refreshToken) }
@@ -563,7 +565,7 @@ package final class BackendAccount {
                     expiresAt: end.map { ChatTimestamp(milliseconds: $0) }, owner: settings.tokenOwner)))
     }
 
-    /// Tokens that are not kept yet, and when they came.
+    /// Tokens that are not persisted yet, and when they came.
     private var fetched: (tokens: BackendTokens, at: MonotonicInstant)?
 
     package func tokensSaved(
@@ -571,8 +573,8 @@ package final class BackendAccount {
     ) -> [BackendEvent] {
         guard state == .saving, let (tokens, at) = fetched else { return [] }
         fetched = nil
-        if case .failure(let failure) = outcome, !isSaveTroubleTold {
-            isSaveTroubleTold = true
+        if case .failure(let failure) = outcome, !hasReportedSaveTrouble {
+            hasReportedSaveTrouble = true
             note(
                 .warn, "backend-tokens-not-kept", "cannot store the tokens; the next start logs in again",
                 ["backend": settings.name, "reason": failure.sentence])
@@ -643,7 +645,7 @@ package final class BackendAccount {
         failCalls(BackendCallFailure(sentence: why, status: 401), &turn)
     }
 
-    /// Tells the rooms that wait, if there is something to tell.
+    /// Answers the rooms that wait, if the outcome is known.
     private func answerRooms(_ turn: inout Turn) {
         let outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>
         switch state {
@@ -651,13 +653,13 @@ package final class BackendAccount {
         case .waiting: outcome = .failure(UpstreamCredentialsFailure(trouble ?? "there is no token yet"))
         case .refused:
             outcome = .failure(UpstreamCredentialsFailure(trouble ?? "the login is refused", isRefusal: true))
-        // What was refused and cannot be replaced yet: the backend says so again, and the room waits.
+        // Refused credentials without a replacement yet: the backend refuses again, and the room waits.
         case .holding: outcome = .success(credentials)
         default: return
         }
         for room in waitingRooms {
             if case .success = outcome {
-                given[room] = generation
+                issued[room] = generation
                 failedRooms.remove(room)
             } else {
                 failedRooms.insert(room)
@@ -667,7 +669,7 @@ package final class BackendAccount {
         waitingRooms = []
     }
 
-    // MARK: - What is shown
+    // MARK: - Credentials
 
     /// For a room's socket.
     package var credentials: UpstreamCredentials {
@@ -701,12 +703,12 @@ package final class BackendAccount {
         }
     }
 
-    // MARK: - Who the account is
+    // MARK: - Identity
 
-    /// Who the account is, where the backend has said so.
+    /// The account's identity, where the backend has named it.
     package var person: ChatPerson? { if case .known(let person) = identification { person } else { nil } }
 
-    /// Asks the backend who the account is, unless that is known, or asked already.
+    /// Asks the backend for the account's identity, unless it is known, or the question is in flight.
     package func identify(_ turn: inout Turn) -> [BackendEvent] {
         guard settings.authenticates, !settings.isOnDemand, offers(.whoAmI) else { return takeEvents() }
         switch identification {
@@ -717,7 +719,7 @@ package final class BackendAccount {
         return submit(.whoAmI, .whoAmI, dialectContext: Self.noRoom, &turn)
     }
 
-    /// The backend said who the account is.
+    /// The backend named the account's identity.
     package func identified(as person: ChatPerson) { identification = .known(person) }
 
     package func identificationFailed(_ turn: inout Turn) {
@@ -756,7 +758,7 @@ package final class BackendAccount {
         return takeEvents()
     }
 
-    /// Sets the one timer to whatever comes first.
+    /// Sets the one timer to the next deadline.
     func arm(_ turn: inout Turn) {
         var due: [MonotonicInstant?] = [callsDue(now: turn.now.monotonic)]
         if case .waiting(let until) = identification { due.append(until) }

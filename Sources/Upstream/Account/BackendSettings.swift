@@ -9,13 +9,13 @@ public struct BackendSettings: Sendable {
     public var dialect: any Dialect
     /// `http` or `https`; calls go to this origin. Nil: there are no calls.
     public var httpBase: HTTPURL?
-    /// Whose account it is, where the dialect logs in by name.
+    /// The user of the account, where the dialect logs in by name.
     public var user: String?
-    /// Nil: nobody logs in; calls show what the rooms show.
+    /// Nil: no login; calls use the rooms' credentials.
     public var login: LoginSettings?
-    /// Whether there is anything to show at all.
+    /// Whether there are credentials at all.
     public var authenticates: Bool
-    /// Asked for nothing before somebody needs it.
+    /// No request is made before a client needs it.
     public var isOnDemand: Bool
     public var limits: BackendLimits
 
@@ -34,13 +34,13 @@ public struct BackendSettings: Sendable {
         self.limits = limits
     }
 
-    /// Tells kept tokens of this account from those of another: the user and the place.
+    /// Identifies the owner of stored tokens: the user and the server.
     var tokenOwner: String { (user ?? "") + " " + (httpBase?.description ?? "") }
 }
 
-/// How tokens are got and shown.
+/// How tokens are obtained and sent.
 public struct LoginSettings: Sendable {
-    /// Where the token goes when a room's socket is opened. Calls show it as a bearer token, or in the same header.
+    /// The place of the token when a room's socket is opened. Calls send it as a bearer token, or in the same header.
     public enum Placement: Equatable, Sendable {
         /// `format` with `{token}` replaced.
         case header(name: String, format: String)
@@ -51,19 +51,19 @@ public struct LoginSettings: Sendable {
         /// Source: RFC 6750 §2.1.
         public static let bearer = Placement.header(name: "Authorization", format: "Bearer {token}")
 
-        /// Where the dialect's own clients put it.
+        /// The place of the dialect's own clients.
         public static func usual(for traits: DialectTraits) -> Placement {
             if traits.opening.contains(.authenticates) { return .message }
             return traits.name == "jwt-rooms" ? .query(name: "token") : .bearer
         }
     }
 
-    /// Knows how to log in and refresh; nil: the dialect's own calls.
+    /// The login and refresh calls; nil: the dialect's own.
     public var calls: (any DialectCalls)?
     public var sendAs: Placement
-    /// How long before its end a token is renewed.
+    /// Time before its end at which a token is renewed.
     public var refreshBefore: Duration
-    /// Statuses of answers to calls that mean that the token is stale.
+    /// Statuses of answers to calls that mean a stale token.
     public var staleStatuses: Set<Int>
 
     public init(
@@ -79,11 +79,11 @@ public struct LoginSettings: Sendable {
 
 /// Bounds on the calls of one backend.
 public struct BackendLimits: Equatable, Sendable {
-    /// Calls under way at a time. Rooms share the backend with people, whose apps ask one thing at a time.
+    /// Calls in flight. Rooms share the backend with its users, whose apps make one call at a time.
     public var callsAtOnce: Int
-    /// Calls that wait. Each room asks for its history once a reconnect.
+    /// Queued calls. Each room asks for its history once a reconnect.
     public var callsWaiting: Int
-    /// From being wanted to being answered, retries included.
+    /// From submission to answer, retries included.
     public var callTimeout: Duration
     /// Longest answer, in bytes: a few thousand messages.
     public var answerBytes: Int

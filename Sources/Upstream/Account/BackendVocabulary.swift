@@ -2,11 +2,11 @@ public import BridgeTypes
 public import ChatModel
 public import Dialects
 
-/// What a backend's account is proven with, as the driver read it.
+/// The secrets of a backend's account, as the driver read them.
 public enum BackendSecrets: Equatable, Sendable {
     /// For the login call.
     case login(user: String, password: String)
-    /// Shown as it is.
+    /// Sent as they are.
     case fixed(UpstreamCredentials)
 }
 
@@ -16,13 +16,13 @@ extension BackendSecrets: CustomStringConvertible, CustomDebugStringConvertible,
     public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
-/// Tokens as they are kept over a restart.
+/// Tokens in persistent storage.
 public struct StoredTokens: Equatable, Sendable {
     public var access: String
     public var refresh: String?
     /// When the access token ends; nil: not known.
     public var expiresAt: ChatTimestamp?
-    /// Whose they are; tokens of another owner are not used.
+    /// Their owner; tokens of another owner are not used.
     public var owner: String
 
     public init(access: String, refresh: String? = nil, expiresAt: ChatTimestamp? = nil, owner: String) {
@@ -40,17 +40,18 @@ extension StoredTokens: CustomStringConvertible, CustomDebugStringConvertible, C
 }
 
 /// One HTTP exchange that the driver carries out: to the backend's own origin, without leaving it by redirects.
-public struct BackendCallOrder: Equatable, Sendable {
+public struct BackendCallRequest: Equatable, Sendable {
     public var backend: BackendID
     public var request: BackendRequest
-    /// What is shown with it, as header fields and in the query; nothing on a socket.
+    /// Its credentials, as header fields and in the query; nothing on a socket.
     public var authorization: UpstreamCredentials
     public var timeout: Duration
     /// Longest answer, in bytes.
     public var maxAnswerBytes: Int
     /// Longest time without a byte, while bytes are taken; nil: only ``timeout`` counts.
     public var stallTimeout: Duration?
-    /// A client's token is judged: the request carries that alone, no header and no certificate of the bridge's.
+    /// A client's token is being verified: the request carries that alone, no header and no certificate of the
+    /// bridge's.
     public var carriesClientTokenOnly: Bool
 
     package init(
@@ -67,8 +68,8 @@ public struct BackendCallOrder: Equatable, Sendable {
     }
 }
 
-/// An answer of any status, and how long the server wants to be left alone.
-public struct BackendAnswered: Equatable, Sendable {
+/// An answer of any status, and the server's `Retry-After`.
+public struct BackendCallResponse: Equatable, Sendable {
     public var answer: BackendAnswer
     public var retryAfter: Duration?
 
@@ -78,7 +79,7 @@ public struct BackendAnswered: Equatable, Sendable {
     }
 }
 
-/// Who wants a call's reply.
+/// The requester of a call's reply.
 package enum BackendPurpose: Equatable {
     case whoAmI
     case rooms
@@ -88,7 +89,7 @@ package enum BackendPurpose: Equatable {
     case ownIdentity(RoomID)
     case upload(UploadID)
 
-    /// Calls of one kind ask for the same of the backend, and fail together.
+    /// The kind of a call: calls of one kind fail together.
     enum Kind: Hashable {
         case person
         case rooms
@@ -107,7 +108,7 @@ package enum BackendPurpose: Equatable {
         }
     }
 
-    /// What a call is about: those about the same are refused together.
+    /// The subject of a call: calls about the same are refused together.
     struct Subject: Hashable {
         var kind: Kind
         var room: RoomID?
@@ -122,11 +123,27 @@ package enum BackendPurpose: Equatable {
     }
 }
 
-/// What came of it, for the bridge.
+/// Outcomes for the bridge.
 package enum BackendEvent {
     /// A room that asked for credentials gets them, or not.
     case credentials(RoomID, Result<UpstreamCredentials, UpstreamCredentialsFailure>)
     case answered(BackendPurpose, Result<BackendReply, BackendCallFailure>)
     /// There are other tokens than before, usable from now on.
     case renewed
+}
+
+/// Why a call beside the socket failed.
+public struct BackendCallFailure: Error, Equatable, Sendable {
+    /// Without a full stop; repeats no secret.
+    public var sentence: String
+    /// The HTTP status of the answer, if there was one.
+    public var status: Int?
+    /// The same call would end the same way: its answer is too large, or it leads elsewhere.
+    public var isFinal: Bool
+
+    public init(sentence: String, status: Int? = nil, isFinal: Bool = false) {
+        self.sentence = sentence
+        self.status = status
+        self.isFinal = isFinal
+    }
 }

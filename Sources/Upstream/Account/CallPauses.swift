@@ -1,7 +1,7 @@
 import WireBytes
 
-/// How long a backend's calls are left alone after some failed: each kind for itself, so that one that is broken keeps no
-/// other waiting; all of them where the backend says that it has too much to do.
+/// The pauses of a backend's calls after failures: each kind for itself, so that a broken one delays no other; all of
+/// them where the backend is overloaded.
 struct CallPauses {
     /// Wait after the first failed call of a kind; each further one in a row doubles it.
     static let first: Duration = .seconds(1)
@@ -12,7 +12,7 @@ struct CallPauses {
 
     private struct Pause {
         var until: MonotonicInstant
-        /// What failed, as a sentence.
+        /// The failure, as a sentence.
         var reason: String
         var failures = 0
     }
@@ -20,7 +20,7 @@ struct CallPauses {
     private var pauses: [BackendPurpose.Kind: Pause] = [:]
     private var all: Pause?
 
-    /// - Parameter retryAfter: how long the backend wants to be left alone.
+    /// - Parameter retryAfter: the backend's `Retry-After`.
     mutating func failed(
         _ kind: BackendPurpose.Kind, retryAfter: Duration?, reason: String, now: MonotonicInstant
     ) {
@@ -32,12 +32,12 @@ struct CallPauses {
         pauses[kind] = Pause(until: until, reason: reason, failures: min(failures + 1, Self.maxDoublings))
     }
 
-    mutating func holdAll(for wish: Duration, reason: String, now: MonotonicInstant) {
-        let until = max(now + Self.credible(wish), all?.until ?? now)
+    mutating func holdAll(for pause: Duration, reason: String, now: MonotonicInstant) {
+        let until = max(now + Self.credible(pause), all?.until ?? now)
         all = Pause(until: until, reason: reason)
     }
 
-    private static func credible(_ wish: Duration) -> Duration { min(wish, ReconnectPolicy.longestRetryAfter) }
+    private static func credible(_ pause: Duration) -> Duration { min(pause, ReconnectPolicy.longestRetryAfter) }
 
     mutating func succeeded(_ kind: BackendPurpose.Kind) { pauses[kind] = nil }
 

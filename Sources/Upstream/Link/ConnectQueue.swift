@@ -1,13 +1,13 @@
 import BridgeTypes
 import WireBytes
 
-/// Links that wait to be opened: so many a second over all together, and where a backend opens its rooms one after the other,
-/// one of these at a time.
+/// Links that wait to be opened: so many a second over all together, and where a backend opens its rooms one after the
+/// other, one of these at a time.
 package final class ConnectQueue {
     /// In order.
     private var waiting: [(link: RoomID, backend: String?)] = []
     private var budget: TokenBucket
-    /// Who opens a connection now among rooms that take turns, by backend, and how long the others wait at least.
+    /// The room that is being opened among those that take turns, by backend, and the least wait of the others.
     private var openings: [String: Opening] = [:]
 
     private struct Opening {
@@ -19,7 +19,7 @@ package final class ConnectQueue {
 
     /// Granted by ``grant(_:)``, from a timer and never from within: a link is not re-entered.
     ///
-    /// - Parameter backend: whose rooms open one after the other; nil where they need not.
+    /// - Parameter backend: the backend whose rooms open one after the other; nil where they need not.
     func request(_ link: RoomID, inTurnOf backend: String?, _ turn: inout Turn) {
         waiting.append((link, backend))
         wake(at: budget.nextGrant(now: turn.now.monotonic), &turn)
@@ -39,7 +39,7 @@ package final class ConnectQueue {
                 continue
             }
             left.append(entry)
-            // Whoever waits for another room's turn is woken by its end.
+            // A link that waits for another room's turn is woken by its end.
             guard let allowed else { continue }
             let due = max(allowed, budget.nextGrant(now: now))
             wake = wake.map { min($0, due) } ?? due
@@ -55,7 +55,7 @@ package final class ConnectQueue {
         return opening.holder == nil || opening.holder == link ? opening.notBefore : nil
     }
 
-    /// Whoever was granted a connection is gone: the next of its backend may open.
+    /// A link with a grant is gone: the next of its backend may open.
     package func endTurns(of link: RoomID, _ turn: inout Turn) {
         for backend in openings.keys.sorted() { endTurn(of: backend, link, &turn) }
     }

@@ -29,7 +29,7 @@ struct FrameReading {
         case .event(let event): note(event, byteCount: payload.count)
         case .several(let chat): for event in chat { note(event, byteCount: payload.count / chat.count) }
         case .dropped(let reason, let typeKey):
-            // A frame that was only there to be answered is no riddle.
+            // A frame whose only purpose was an answer is not unknown.
             if wantsAnswer, reason == .unknownType { return }
             events.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey))
         }

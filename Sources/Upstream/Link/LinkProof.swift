@@ -2,22 +2,22 @@ import BridgeTypes
 import ChatModel
 import WireBytes
 
-/// Up to when everything that the backend sent over a link is known to have arrived.
+/// The instant up to which everything that the backend sent over a link is known to have arrived.
 ///
-/// The moment at which something is read proves nothing: a proxy that stalled, or a process that was stopped, releases old
-/// frames late, to a loop that is on time.
+/// The time at which something is read proves nothing: a proxy that stalled, or a process that was stopped, releases
+/// old frames late, to a loop that is on time.
 ///
-/// | what proves                             | up to when                                                           |
+/// | proof                                   | proves arrival up to                                                 |
 /// |-----------------------------------------|------------------------------------------------------------------------|
 /// | the link became usable                  | its subscription was sent; without one, its handshake                |
 /// | a ping was answered                     | that ping was sent                                                   |
 /// | a message, where the server stamps them | its time, by the backend's clock as the most timely message showed it  |
 ///
-/// Our own time of day may be set at any moment, so what a message's time is compared with is the monotonic clock: the backend's
-/// leads that by what the most timely message showed, also one of an earlier link. Where a time seems later by our own, that
-/// counts: a first message may be late as well.
+/// The local wall clock may be set at any time, so a message's time is compared with the monotonic clock: the backend's
+/// leads that by the lead of the most timely message, also one of an earlier link. Where a time seems later by the
+/// local wall clock, that counts: a first message may be late as well.
 ///
-/// A gap begins there. It may be told too long; told too short, something would be lost unsaid.
+/// A gap begins there. It may be reported too long; reported too short, a message would be lost without notice.
 package struct LinkProof {
     /// A peer that answers none of so many pings answers none; the oldest are dropped.
     private static let maxAsked = 16
@@ -56,7 +56,7 @@ package struct LinkProof {
         guard !overAhead, !overAge else { return }
         let known = lead.map { max($0, formerLead ?? $0) } ?? formerLead
         lead = max(lead ?? ahead, ahead)
-        // From the future, with nothing to compare it with: that tells nothing.
+        // From the future, with nothing to compare it with: that proves nothing.
         guard known != nil || age >= 0 else { return }
         let (late, overLate) = max(known ?? ahead, ahead).subtractingReportingOverflow(ahead)
         guard !overLate else { return }

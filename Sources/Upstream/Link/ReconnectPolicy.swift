@@ -1,17 +1,17 @@
 import Dialects
 import WireBytes
 
-/// When to try again after a link was lost: exponential, capped, jittered, never giving up.
+/// The delay before the next attempt after a link was lost: exponential, capped, jittered, never giving up.
 package struct ReconnectPolicy {
     package let traits: BackoffTraits
 
     /// Refused credentials are tried this seldom: a wrong password tried quickly locks accounts.
     package static let refusedDelay: Duration = .seconds(15 * 60)
-    /// The longest `Retry-After` that is honoured; a longer one is more likely a mistake than a wish.
+    /// The longest `Retry-After` that is honoured; a longer one is more likely a mistake.
     package static let longestRetryAfter: Duration = .seconds(60 * 60)
 
-    /// An overloaded backend is left alone for at least this long: waiting for a connection of its own database, it answers
-    /// nobody for 30 s.
+    /// The least pause for an overloaded backend: waiting for a connection of its own database, it answers no request
+    /// for 30 s.
     package static let overloadDelay: Duration = .seconds(30)
 
     /// Delay before the attempt after `failures` failures in a row (1 or more).
@@ -31,8 +31,8 @@ package struct ReconnectPolicy {
         return max(backoff, min(retryAfter, Self.longestRetryAfter))
     }
 
-    /// Delay before a login is shown that works, after it ended at once `ends` times in a row (1 or more): 1 s, 2 s, 4 s and
-    /// so on up to ``refusedDelay``.
+    /// Delay before the next use of a login that works, after it ended at once `ends` times in a row (1 or more): 1 s,
+    /// 2 s, 4 s and so on up to ``refusedDelay``.
     package static func loginDelay(ends: Int, jitter: Double, random: inout some RandomNumberGenerator) -> Duration {
         ReconnectPolicy(traits: BackoffTraits(first: .seconds(1), factor: 2, cap: refusedDelay, jitter: jitter))
             .delay(failures: ends, random: &random)

@@ -1,4 +1,4 @@
-/// How a room's link stands, for operators and probes.
+/// The state of a room's link, for operators and probes.
 public struct RoomState: Equatable, Sendable {
     public enum Link: String, Equatable, Sendable {
         case up
@@ -6,7 +6,7 @@ public struct RoomState: Equatable, Sendable {
         case connecting
         /// Between two tries.
         case waiting
-        /// Saying goodbye, or not wanted.
+        /// Closing, or not started.
         case stopped
     }
 
@@ -19,7 +19,7 @@ public struct RoomState: Equatable, Sendable {
     public var failures: Int
     /// Why it is not up; a sentence without a full stop. Nil when it is up, or nothing went wrong yet.
     public var reason: String?
-    /// Has a link only while somebody is in the room, so that its absence is no trouble.
+    /// Has a link only while a client is in the room, so that its absence is no trouble.
     public var isOnDemand: Bool
 
     public init(

@@ -2,11 +2,11 @@ import BridgeTypes
 import ChatModel
 import HTTPProtocol
 
-/// Takes out of what others say what only we and they should know: backends repeat the token that they refuse.
+/// Removes secrets from texts of a backend: backends repeat the token that they refuse.
 package enum SecretScrubber {
     /// A shorter secret would be found by chance in ordinary words. In bytes.
     package static let minSecretBytes = 8
-    /// How much of somebody's words is looked at, in bytes; 120 code points are shown.
+    /// Bytes of a text that are scanned; 120 code points are shown.
     static let maxWordsBytes = 4096
 
     private static let mark = Array("***".utf8)
@@ -31,7 +31,7 @@ package enum SecretScrubber {
         let plain = String(String.UnicodeScalarView(front.unicodeScalars.filter { !PrintableText.isControl($0) }))
         guard !secrets.isEmpty else { return PrintableText.of(plain) }
         var bytes = replaced(Array(plain.utf8), secrets)
-        // Others may have cut before us; there a few bytes that fit are chance.
+        // The text may have been cut before; there a few bytes that fit are chance.
         let isCut = front.utf8.count < text.utf8.count
         coverBeginning(of: secrets, atEndOf: &bytes, from: isCut ? 1 : shortest)
         return PrintableText.of(String(decoding: bytes, as: UTF8.self))
@@ -58,7 +58,7 @@ package enum SecretScrubber {
         return kept
     }
 
-    /// Where words were cut, the beginning of a secret may be left.
+    /// Covers the beginning of a secret that a cut text may end with.
     private static func coverBeginning(of secrets: [[UInt8]], atEndOf bytes: inout [UInt8], from shortest: Int) {
         var most = 0
         for secret in secrets {
@@ -75,7 +75,7 @@ package enum SecretScrubber {
 }
 
 extension UpstreamCredentials {
-    /// What must not be repeated, in the forms in which a backend may repeat it.
+    /// Secrets that must not be repeated, in the forms in which a backend may repeat them.
     var secrets: [String] {
         var found = tokens
         for header in headers where header.holdsPassword { found += header.secrets }
@@ -83,7 +83,7 @@ extension UpstreamCredentials {
         return found
     }
 
-    /// The same without passwords, which people choose and others may guess.
+    /// The same without passwords, which users choose and which may be common words.
     var tokens: [String] {
         var found: [String] = []
         for header in headers where !header.holdsPassword { found += header.secrets }
@@ -104,7 +104,7 @@ extension UpstreamCredentials.Item {
     fileprivate var secrets: [String] {
         var found = [value]
         let words = value.split { $0 == " " || $0 == ";" || $0 == "," }
-        // `Bearer`, `Basic` and the like are words of everyday.
+        // `Bearer`, `Basic` and the like are common words.
         for word in words.count > 1 && !words[0].contains("=") ? words[1...] : words[...] {
             found.append(String(word))
             if let equals = word.firstIndex(of: "=") { found.append(String(word[word.index(after: equals)...])) }

@@ -1,13 +1,13 @@
 import BridgeTypes
 import WireBytes
 
-/// What may go over one link: a rate, and the pauses that the backend asks for.
+/// The rate limit of one link, and the pauses that the backend asks for.
 package struct SendBudget {
-    /// The shortest pause: a backend that says "now" and refuses again is not asked in a circle.
+    /// The shortest pause, for a backend that asks for none and refuses again.
     package static let shortestPause: Duration = .milliseconds(100)
 
     private var bucket: TokenBucket
-    /// The backend takes nothing before this.
+    /// The backend accepts nothing before this.
     private var heldUntil: MonotonicInstant?
 
     package var rate: Double? { bucket.rate }
@@ -29,7 +29,7 @@ package struct SendBudget {
         return heldUntil.map { max($0, grant) } ?? grant
     }
 
-    /// The backend wants to be left alone. What it says is believed within reason.
+    /// Pauses, as the backend asks, within bounds.
     package mutating func hold(for pause: Duration, now: MonotonicInstant) {
         let until = now + min(max(pause, Self.shortestPause), ReconnectPolicy.longestRetryAfter)
         heldUntil = max(heldUntil ?? until, until)

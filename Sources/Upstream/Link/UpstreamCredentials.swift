@@ -1,13 +1,13 @@
 public import ChatModel
 
-/// What one attempt to open a room's link shows to prove who we are. Read anew for each attempt, so that a token that was
-/// replaced in its file is used without a restart.
+/// The credentials of one attempt to open a room's link. Read anew for each attempt, so that a token that was replaced
+/// in its file is used without a restart.
 public struct UpstreamCredentials: Equatable, Sendable {
     /// Fields for the handshake, after the room's own.
     public var headers: [Item]
     /// Added to the URL's query; not encoded yet.
     public var query: [Item]
-    /// What is said on the socket itself once it is open, where the wire wants that.
+    /// The login on the socket itself once it is open, where the wire has one.
     public var socket: ChatCredentials?
 
     public struct Item: Equatable, Sendable {
@@ -42,7 +42,7 @@ extension UpstreamCredentials.Item: CustomStringConvertible, CustomDebugStringCo
 /// Why there are no credentials; a sentence without a full stop that repeats no secret.
 public struct UpstreamCredentialsFailure: Error, Equatable, Sendable {
     public var sentence: String
-    /// The backend itself refuses us; asking again soon would not help.
+    /// The backend itself refuses the account; asking again soon would not help.
     public var isRefusal: Bool
 
     public init(_ sentence: String, isRefusal: Bool = false) {

@@ -3,13 +3,13 @@ import ChatModel
 import Dialects
 import WireBytes
 
-// What an open session goes through before it is usable, how its login is renewed, and its signs of life. The tables are
-// at the head of UpstreamSession.swift.
+// The stages of an open session before it is usable, the renewal of its login, and its liveness. The tables are at the
+// head of UpstreamSession.swift.
 
 extension UpstreamSession {
     /// Longest wait for fresh credentials on an open socket: Directus closes 30 s after the old ones expired.
     static let renewalWait: Duration = .seconds(30)
-    /// Silence before a ping inside the JSON: Directus wants to hear something every 30 s.
+    /// Silence before a ping inside the JSON: Directus expects a frame every 30 s.
     static let jsonPingSilence: Duration = .seconds(25)
 
     // MARK: - Opening
@@ -22,7 +22,7 @@ extension UpstreamSession {
         }
         stage = .authenticating(until: turn.now.monotonic + settings.handshakeTimeout)
         armOpen(&turn)
-        guard say(.auth(login, ref: nil), dialectContext, &turn) else {
+        guard sendCommand(.auth(login, ref: nil), dialectContext, &turn) else {
             return fail("the backend's format cannot carry this login", &turn)
         }
     }
@@ -31,7 +31,7 @@ extension UpstreamSession {
         let limit = settings.historyLimit > 0 ? min(settings.historyLimit, mostSubscribedTo) : 1
         if traits.opening.contains(.subscribes) { proof = LinkProof(since: turn.now, after: proof) }
         if traits.opening.contains(.subscribes),
-            !say(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, &turn)
+            !sendCommand(.subscribe(room: settings.upstreamRoom, limit: limit), dialectContext, &turn)
         {
             return fail("the backend's format cannot ask for this room", &turn)
         }
@@ -40,15 +40,15 @@ extension UpstreamSession {
         armOpen(&turn)
     }
 
-    /// Says something of the session itself; false when the wire cannot.
-    private func say(_ command: ChatCommand, _ dialectContext: DialectContext, _ turn: inout Turn) -> Bool {
+    /// Sends a command of the session itself; false when the wire has none.
+    private func sendCommand(_ command: ChatCommand, _ dialectContext: DialectContext, _ turn: inout Turn) -> Bool {
         guard state == .open, let frames = settings.dialect.encode(command, context: dialectContext).frames
         else { return false }
         write(frames, &turn)
         return true
     }
 
-    // MARK: - What the backend says
+    // MARK: - Events of the backend
 
     func chatReceived(
         _ event: ChatEvent, byteCount: Int, _ dialectContext: DialectContext, canAnswer: Bool,
@@ -56,17 +56,17 @@ extension UpstreamSession {
     ) {
         switch event {
         case .ping(let ref):
-            if canAnswer { _ = say(.pong(ref: ref), dialectContext, &turn) }
+            if canAnswer { _ = sendCommand(.pong(ref: ref), dialectContext, &turn) }
         case .pong(let ref): pongReceived(ref)
         case .auth(let auth):
             events.append(.chat(event, byteCount: byteCount))
             authReceived(auth, dialectContext, &turn)
         case .error(let error) where stage != .usable:
             events.append(.chat(event, byteCount: byteCount))
-            complaint = told(error.text)
-            if error.isFatal { fail("the backend refused the session: \(told(error.text))", &turn) }
+            complaint = printable(error.text)
+            if error.isFatal { fail("the backend refused the session: \(printable(error.text))", &turn) }
         case .ready:
-            // Before `up`, so that all that goes out knows the room's announced id.
+            // Before `up`, so that all outgoing messages have the room's announced id.
             events.append(.chat(event, byteCount: byteCount))
             readyReceived(&turn)
         case .history:
@@ -90,7 +90,7 @@ extension UpstreamSession {
     }
 
     private func authReceived(_ auth: ChatAuth, _ dialectContext: DialectContext, _ turn: inout Turn) {
-        let words = auth.text.map { ": " + told($0) } ?? ""
+        let words = auth.text.map { ": " + printable($0) } ?? ""
         switch (auth.state, stage) {
         case (.ok, .authenticating): subscribe(dialectContext, &turn)
         case (.ok, _):
@@ -128,7 +128,7 @@ extension UpstreamSession {
             && traits.opening.contains(.authenticates)
     }
 
-    /// The backend said that the login has expired, and has not taken another yet: what it is told now it refuses.
+    /// Whether the login has expired and no other was accepted yet: the backend refuses everything sent now.
     package var isLoginEnded: Bool {
         switch renewal {
         case .none: false
@@ -137,11 +137,11 @@ extension UpstreamSession {
         }
     }
 
-    /// A new login is awaited or not answered yet. Nothing is said meanwhile: what is refused since the old one has ended would be
-    /// overtaken by what is said under the new one.
+    /// Whether a new login is awaited or not answered yet. Nothing is sent meanwhile: a message refused since the old
+    /// login ended would be overtaken by one sent under the new login.
     package var isRenewing: Bool { renewal != .none }
 
-    /// What was asked for when the login expired.
+    /// The answer to the request for credentials when the login expired.
     func renewalRead(
         _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, _ dialectContext: DialectContext,
         _ turn: inout Turn
@@ -150,7 +150,7 @@ extension UpstreamSession {
         switch outcome {
         case .failure(let failure): fail(failure.sentence, isRefusal: failure.isRefusal, &turn)
         case .success(let fresh):
-            // What has expired is not shown again on a socket on which it has.
+            // Expired credentials are not sent again on the socket on which they expired.
             guard fresh != credentials else {
                 return fail("the login has expired, and there is no other", isRefusal: true, &turn)
             }
@@ -159,17 +159,17 @@ extension UpstreamSession {
         }
     }
 
-    /// Whether renewed credentials are what this link shows next; a handshake under way has shown the old ones already.
+    /// Whether this link sends renewed credentials next; a handshake in progress has sent the old ones already.
     package var takesRenewedCredentials: Bool {
         switch state {
-        // Elsewhere an open socket has shown the old ones, and what it is refused for is these.
+        // Otherwise an open socket has sent the old ones, and a refusal is about these.
         case .open: canRenew
         case .waiting: true
         case .stopped, .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking, .closing: false
         }
     }
 
-    /// There are newer credentials before anybody asked for them: an open session shows them at once.
+    /// Sends newer credentials at once on an open session, before they are needed.
     package func credentialsRenewed(
         _ fresh: UpstreamCredentials, dialectContext: DialectContext, _ turn: inout Turn
     ) -> [LinkEvent] {
@@ -194,14 +194,14 @@ extension UpstreamSession {
         }
         renewal = .answering(until: turn.now.monotonic + settings.handshakeTimeout, isLate: isLate)
         armOpen(&turn)
-        guard say(.auth(login, ref: nil), dialectContext, &turn) else {
+        guard sendCommand(.auth(login, ref: nil), dialectContext, &turn) else {
             return fail("the backend's format cannot carry this login", &turn)
         }
     }
 
-    // MARK: - Signs of life, and time
+    // MARK: - Liveness, and time
 
-    /// A pause that somebody chose holds for every wire; the general one gives way to the wire's own.
+    /// A configured interval holds for every wire; the default gives way to the wire's own.
     var pingInterval: Duration {
         guard settings.ping > .zero, settings.ping == LinkSettings.usualPing, traits.liveness == .jsonPing else {
             return settings.ping
@@ -210,12 +210,12 @@ extension UpstreamSession {
     }
 
     /// Pings inside the JSON; false where the format cannot.
-    func sayPing(_ ref: ChatID, _ dialectContext: DialectContext, _ turn: inout Turn) -> Bool {
-        say(.ping(ref: ref.rawValue), dialectContext, &turn)
+    func sendJSONPing(_ ref: ChatID, _ dialectContext: DialectContext, _ turn: inout Turn) -> Bool {
+        sendCommand(.ping(ref: ref.rawValue), dialectContext, &turn)
     }
 
-    /// When the next ping is due; one inside the JSON after silence, and where there is none, all the same a pause later: only
-    /// its answer proves that the link is whole.
+    /// When the next ping is due; one inside the JSON after silence, and where there is none, all the same an interval
+    /// later: only its answer proves that the link is alive.
     private var pingDue: MonotonicInstant? {
         guard traits.liveness == .jsonPing else { return nextPingAt }
         return nextPingAt.map { max($0, min(lastByteAt, $0) + pingInterval) }
@@ -240,14 +240,15 @@ extension UpstreamSession {
             return fail("the backend did not answer the renewed login in time", &turn)
         default: break
         }
-        if [demand?.sentAt, pingSentAt].contains(where: { $0.map { now >= $0 + settings.pongTimeout } ?? false }) {
+        if [livenessProbe?.sentAt, pingSentAt].contains(where: { $0.map { now >= $0 + settings.pongTimeout } ?? false })
+        {
             return fail("the backend did not answer a ping in time", &turn)
         }
         if pingSentAt == nil, let due = pingDue, now >= due { return checkLiveness(dialectContext, &turn) }
         armOpen(&turn)
     }
 
-    /// Wakes the link when an open session has something to do, or to wait for no longer.
+    /// Wakes the link when an open session has something to do, or has waited long enough.
     func armOpen(_ turn: inout Turn) {
         guard state == .open else { return }
         var due = pingSentAt.map { $0 + settings.pongTimeout } ?? pingDue
@@ -256,7 +257,7 @@ extension UpstreamSession {
         case .authenticating(let until), .awaitingReady(let until): also(until)
         case .usable: break
         }
-        if let demand { also(demand.sentAt + settings.pongTimeout) }
+        if let livenessProbe { also(livenessProbe.sentAt + settings.pongTimeout) }
         switch renewal {
         case .reading(let until), .answering(let until, _, _): also(until)
         case .none: break

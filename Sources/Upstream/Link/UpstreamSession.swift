@@ -18,9 +18,9 @@ import WireBytes
 // | handshaking | request sent                         | accepted → open; redirected → gated; refused, time-out, closed → waiting  |
 // | open        | WebSocket usable (see the stages)    | close received, failure, silence after a ping, transportClosed → waiting  |
 // | waiting     | back-off                             | retry timer, retryNow → gated                                             |
-// | closing     | our Close is sent, theirs awaited    | answered, transportClosed, time-out → stopped                             |
+// | closing     | Close is sent, the peer's awaited    | answered, transportClosed, time-out → stopped                             |
 //
-// An open session has stages; which of them exist is for the dialect's traits to say:
+// An open session has stages; the dialect's traits decide which of them exist:
 //
 // | stage          | meaning                         | event → next                                                          |
 // |----------------|---------------------------------|------------------------------------------------------------------------|
@@ -28,24 +28,26 @@ import WireBytes
 // | awaitingReady  | subscribed, where the wire does | ready, history → usable                                                |
 // | usable         | messages go both ways           | auth expired → renewal; auth failed, timeout → waiting                  |
 //
-// Until usable, a fatal error of the backend, or `handshakeTimeout` without the awaited event, is a failed attempt. What
-// the backend says meanwhile is handed up all the same; the room keeps it (`CatchUp`).
+// Until usable, a fatal error of the backend, or `handshakeTimeout` without the awaited event, is a failed attempt.
+// Events of the backend are handed up all the same; the room buffers them (`CatchUp`).
 //
 // | renewal   | meaning                                  | event → next                                                    |
 // |-----------|------------------------------------------|------------------------------------------------------------------|
-// | none      | the login holds, as far as we know       | auth expired → reading; credentialsRenewed → answering            |
+// | none      | the login holds, as far as is known      | auth expired → reading; credentialsRenewed → answering            |
 // | reading   | fresh credentials were asked for         | others read → answering; the same read, 30 s → waiting            |
 // | answering | `auth` sent again on the open socket     | auth ok → none; any other, time-out → waiting                    |
 //
-// Messages wait for `none`: one that is refused since the login ended must not be overtaken by one that the new login carries.
+// Messages wait for `none`: one that is refused since the login ended must not be overtaken by one that the new login
+// carries.
 //
 // A renewed login that expires within 5 s of being taken ends the link.
 //
-// A link never gives up. Trouble is told once an outage, with its first reason; the counter of failures goes back to zero
-// after the session was usable for `backoffResetAfter`, not on TCP connect. Where the peer says that it is about the login
-// (401, 403, 1008, 4001, 4003, or in words), or a proxy does (407), it depends on whether a session was opened:
+// A link never gives up. Trouble is reported once an outage, with its first reason; the counter of failures goes back
+// to zero after the session was usable for `backoffResetAfter`, not on TCP connect. For a failure of the login (401,
+// 403, 1008, 4001, 4003, or by its text), or of a proxy's (407), the next attempt depends on whether a session was
+// opened:
 //
-// | what was shown                 | then                                                                              |
+// | credentials                    | next attempt                                                                      |
 // |--------------------------------|-----------------------------------------------------------------------------------|
 // | opened no session              | refused: once more at once, then every 15 minutes, until a session is usable       |
 // | the same, of a login that did  | refused: once more at once, then after 1 s, 2 s, 4 s, … 15 minutes                |
@@ -54,10 +56,10 @@ import WireBytes
 //
 // Each time other credentials are asked for, and waits end as soon as there are some.
 
-/// What a link asks of whoever drives it.
+/// Requests of a link to its driver.
 package enum LinkAction: Equatable {
-    /// Answered by ``UpstreamSession/credentialsRead(_:dialectContext:_:)``. `afterRefusal`: the backend has refused what was
-    /// read last.
+    /// Answered by ``UpstreamSession/credentialsRead(_:dialectContext:_:)``. `afterRefusal`: the backend has refused
+    /// the last credentials.
     case readCredentials(afterRefusal: Bool)
     /// Answered by ``UpstreamSession/transportOpened(_:)`` or ``UpstreamSession/transportClosed(reason:_:)``.
     case connect(to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
@@ -69,20 +71,21 @@ package enum LinkAction: Equatable {
     case note(BridgeNote)
 }
 
-/// What happened to a link, for whoever owns it.
+/// Events of a link for its owner.
 package enum LinkEvent: Equatable {
     /// Usable: queued messages may go.
     case up
-    /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` tells a loss from a failed try.
+    /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` distinguishes a loss from a
+    /// failed try.
     case down(reason: String, wasUp: Bool, retryIn: Duration)
     /// `byteCount`: of the frame; of several events in one, the share.
     case chat(ChatEvent, byteCount: Int)
-    /// The login was renewed on the open socket. `isLate`: it had expired, and what was said in between must be fetched.
+    /// The login was renewed on the open socket. `isLate`: it had expired, and messages in between must be fetched.
     case loginRenewed(isLate: Bool)
     /// The peer has answered a ping that was sent then, so it has read the first `frameCount` frames of this session.
     case pong(sentAt: MonotonicInstant, frameCount: UInt64)
     case dropped(DropReason, byteCount: Int, typeKey: String?)
-    /// Our Close was answered, or nobody waits for it any more.
+    /// The Close was answered, or is no longer waited for.
     case stopped
 }
 
@@ -100,7 +103,7 @@ package final class UpstreamSession {
         case closing
     }
 
-    /// What an open session is still waiting for.
+    /// The event that an open session is still waiting for.
     enum Stage: Equatable {
         case authenticating(until: MonotonicInstant)
         case awaitingReady(until: MonotonicInstant)
@@ -111,28 +114,27 @@ package final class UpstreamSession {
     enum Renewal: Equatable {
         case none
         case reading(until: MonotonicInstant)
-        /// `isLate`: the old login had ended already.
-        /// `isDoubted`: since then the backend has said once more that the login has expired. That may have been about
-        /// what it read before, or the answer.
+        /// `isLate`: the old login had ended already. `isDoubted`: since then the backend has reported once more that
+        /// the login has expired. That may have been about frames before it, or the answer.
         case answering(until: MonotonicInstant, isLate: Bool, isDoubted: Bool = false)
     }
 
-    /// Longest wait for the answer to our Close when we shut down.
+    /// Longest wait for the answer to the Close at shutdown.
     static let shutdownCloseWait: Duration = .seconds(2)
-    /// How often refused credentials are read again: a replaced token file is noticed within this, and reading one costs
-    /// microseconds.
+    /// Interval between readings of refused credentials: a replaced token file is noticed within this, and reading one
+    /// costs microseconds.
     static let credentialCheckInterval: Duration = .seconds(10)
-    /// A refusal longer ago than this says nothing about the next. Longer than the wait between tries that are refused.
-    static let refusalMemory: Duration = ReconnectPolicy.refusedDelay * 2
-    /// A login that ends sooner is followed by the next with a growing pause: a backend that takes logins and ends them at
-    /// once would be shown one after the other.
+    /// A refusal longer ago than this has no bearing on the next. Longer than the wait between tries that are refused.
+    static let refusalWindow: Duration = ReconnectPolicy.refusedDelay * 2
+    /// A login that ends sooner is followed by the next with a growing pause: a backend that accepts logins and ends
+    /// them at once would be sent one after the other.
     package static let shortestLogin: Duration = .seconds(5)
-    /// Bytes of a reason that are told; a server can make its reason phrase as long as a head may be.
+    /// Bytes of a reason that are reported; a server can make its reason phrase as long as a head may be.
     package static let maxReasonBytes = 300
 
     package let room: RoomID
     package let settings: LinkSettings
-    /// What is shown comes from the backend's account, and not from the driver.
+    /// The credentials come from the backend's account, and not from the driver.
     package let usesAccount: Bool
     let shared: UpstreamShared
     /// The dialect's, made once.
@@ -145,13 +147,13 @@ package final class UpstreamSession {
     var loginRenewedAt: MonotonicInstant?
     /// `ready` came before the login was answered.
     var isReadyEarly = false
-    /// What the backend complained of last while it was not usable yet.
+    /// The last error of the backend while the session was not usable yet.
     var complaint: String?
     /// The redirects of this attempt; nil before its first connection.
-    private var trail: RedirectTrail?
-    /// As read for the last attempt.
+    private var redirects: RedirectChain?
+    /// The credentials of the last attempt.
     private(set) var credentials = UpstreamCredentials()
-    /// What was shown before these; the backend may still speak of it.
+    /// The credentials before these; the backend may still repeat them.
     private(set) var formerCredentials = UpstreamCredentials()
     private var tunnel: HTTPProxyTunnel?
     private var handshake: WebSocketClientHandshake?
@@ -161,44 +163,44 @@ package final class UpstreamSession {
     /// The session was usable at least once since the program started.
     package private(set) var hasBeenUp = false
     private var upSince: MonotonicInstant?
-    /// Logins that the backend took: sessions that became usable, and renewals on these.
+    /// Logins that the backend accepted: sessions that became usable, and renewals on these.
     package private(set) var loginsTaken: UInt64 = 0
     /// How long the last session was usable, where the backend closed it with a code that may be about the login; it may
     /// also be about the room.
-    package private(set) var sentAwayAfter: Duration?
+    package private(set) var evictedAfter: Duration?
     /// Failures in a row since the last usable session.
     package private(set) var failures = 0
-    /// Refusals since a session was usable, whatever was shown.
+    /// Refusals since a session was usable, of any credentials.
     private var refusals = 0
     private var refusedAt: MonotonicInstant?
     /// Sessions in a row that the backend ended for the login sooner than ``shortestLogin``.
     private var shortLogins = 0
-    /// The backend refused the credentials that were read last, or ended what they opened, and no others were asked for since.
+    /// The backend refused the last credentials, or ended their session, and no others were asked for since.
     private(set) var isRefusalOpen = false
-    /// What was shown opened no session, and what replaced it neither.
+    /// Neither the last credentials nor their replacement opened a session.
     package var isRefused: Bool { isRefusalOpen && refusals > 1 }
     /// When a wait ends.
     package private(set) var retryAt: MonotonicInstant?
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
     package private(set) var lastReason: String?
-    /// The last connection ended over a message that was more than one side takes.
+    /// The last connection ended over a message beyond one side's limit.
     package private(set) var wasTooBig = false
-    /// Messages that are asked for with a subscription at most.
+    /// Upper bound of the messages asked for with a subscription.
     private(set) var mostSubscribedTo = Int.max
     /// When the ping was sent that has seen no byte since.
     package private(set) var pingSentAt: MonotonicInstant?
-    /// A ping that must be answered itself: a peer that can be heard need not hear us.
-    package struct Demand: Equatable {
+    /// A ping that must be answered itself: receiving from a peer does not prove that the peer receives.
+    package struct LivenessProbe: Equatable {
         package var sentAt: MonotonicInstant
-        /// What the ping carries, and its answer with it.
+        /// The payload of the ping and of its answer.
         package var ref: ChatID
     }
 
     /// The one that is open. Silence before its end, or an answer to another ping, does not settle it.
-    package private(set) var demand: Demand?
-    /// Messages and commands written over this session. What a ping's answer proves is counted in these, since two things
-    /// of one moment have the same time.
+    package private(set) var livenessProbe: LivenessProbe?
+    /// Messages and commands written over this session. The proof of a ping's answer is counted in these, since two
+    /// frames of one moment have the same time.
     package private(set) var frameCount: UInt64 = 0
     /// A protocol ping that was not answered yet.
     private struct Ping {
@@ -215,17 +217,17 @@ package final class UpstreamSession {
     private var lastPing: UInt64 = 0
     /// The peer has answered a protocol ping since the program started.
     package private(set) var hasAnsweredPing = false
-    /// A peer that answers none of so many answers none; the oldest are forgotten.
+    /// A peer that answers none of so many answers none; the oldest are dropped.
     private static let maxUnansweredPings = 16
     private(set) var nextPingAt: MonotonicInstant?
     private(set) var lastByteAt = MonotonicInstant(nanoseconds: 0)
-    /// Up to when everything that the peer sent has come.
+    /// The instant up to which everything that the peer sent has arrived.
     package internal(set) var proof = LinkProof(
         since: Now(monotonic: MonotonicInstant(nanoseconds: 0), wall: ChatTimestamp(milliseconds: 0)))
     var events: [LinkEvent] = []
     private var actions: [LinkAction] = []
 
-    /// - Parameter usesAccount: what is shown comes from the backend's account.
+    /// - Parameter usesAccount: the credentials come from the backend's account.
     package init(room: RoomID, settings: LinkSettings, usesAccount: Bool = false, shared: UpstreamShared) {
         self.room = room
         self.settings = settings
@@ -240,7 +242,7 @@ package final class UpstreamSession {
         return events
     }
 
-    /// What is asked of the driver since this was called last, in order.
+    /// Returns the requests to the driver since the last call, in order.
     package func takeActions() -> [LinkAction] {
         guard !actions.isEmpty else { return [] }
         defer { actions = [] }
@@ -266,7 +268,7 @@ package final class UpstreamSession {
         shared.connects.request(room, inTurnOf: backendInTurn, &turn)
     }
 
-    /// Whose rooms open one after the other; nil where they need not.
+    /// The backend whose rooms open one after the other; nil where they need not.
     private var backendInTurn: String? { traits.connectsInTurn ? settings.backend : nil }
 
     /// The bridge allows one more connection now.
@@ -288,7 +290,7 @@ package final class UpstreamSession {
         _ outcome: Result<UpstreamCredentials, UpstreamCredentialsFailure>, dialectContext: DialectContext,
         _ turn: inout Turn
     ) -> [LinkEvent] {
-        // Nobody has refused these yet.
+        // These were not refused yet.
         if state == .waiting, case .success(let fresh) = outcome, fresh != credentials { isRefusalOpen = false }
         switch (state, outcome) {
         case (.authorizing, .success(let fresh)):
@@ -308,7 +310,7 @@ package final class UpstreamSession {
     }
 
     func accept(_ fresh: UpstreamCredentials, _ turn: inout Turn) {
-        // That they are new makes them no better: a login that hands out a token for each refusal would be asked for ever.
+        // New ones are no better: a login that hands out a token for each refusal would be asked for ever.
         if fresh != credentials {
             formerCredentials = credentials
             shared.secretsChanged()
@@ -318,9 +320,9 @@ package final class UpstreamSession {
     }
 
     private func connect(_ turn: inout Turn) {
-        let trail = self.trail ?? RedirectTrail(start: settings.url)
-        self.trail = trail
-        let url = trail.current ?? settings.url
+        let redirects = self.redirects ?? RedirectChain(start: settings.url)
+        self.redirects = redirects
+        let url = redirects.current ?? settings.url
         let endpoint: UpstreamEndpoint
         switch settings.proxies.route(to: url) {
         case .unusable(let sentence):
@@ -359,7 +361,7 @@ package final class UpstreamSession {
         return takeEvents()
     }
 
-    /// TLS stands behind the proxy.
+    /// TLS is established behind the proxy.
     package func transportSecured(_ turn: inout Turn) -> [LinkEvent] {
         guard state == .securing else { return [] }
         beginHandshake(&turn)
@@ -367,7 +369,7 @@ package final class UpstreamSession {
     }
 
     private func beginHandshake(_ turn: inout Turn) {
-        let url = (trail?.current ?? settings.url).addingToQuery(credentials.query.map { ($0.name, $0.value) })
+        let url = (redirects?.current ?? settings.url).addingToQuery(credentials.query.map { ($0.name, $0.value) })
         do throws(WebSocketHandshakeError) {
             let request = try WebSocketClientHandshake(
                 url: url, headers: settings.headers + credentials.headers.map { ($0.name, $0.value) },
@@ -399,7 +401,7 @@ package final class UpstreamSession {
     // MARK: - Bytes
 
     /// - Parameters:
-    ///   - dialect: who decodes each message as it comes complete.
+    ///   - dialect: decodes each message as it comes complete.
     package func bytesReceived(
         _ bytes: UnsafeRawBufferPointer, dialectContext: DialectContext, _ turn: inout Turn
     ) -> [LinkEvent] {
@@ -431,7 +433,7 @@ package final class UpstreamSession {
                 isRefusal: refusal.isAboutCredentials, &turn)
         case .established(let consumed):
             let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
-            if let url = trail?.current, url.isSecure {
+            if let url = redirects?.current, url.isSecure {
                 guard rest.isEmpty else {
                     return fail("the proxy sent bytes before TLS had begun", &turn)
                 }
@@ -481,19 +483,19 @@ package final class UpstreamSession {
         }
     }
 
-    /// Asks again where the answer points to, if it may; with a slot of its own, so that redirects do not get around the
+    /// Asks again at the answer's target, if it may; with a slot of its own, so that redirects do not get around the
     /// pace of connecting.
     private func redirected(_ status: Int, to location: String, _ turn: inout Turn) {
-        guard let from = trail?.current else { return fail("the server redirects (\(status))", &turn) }
-        do throws(RedirectTrail.Refusal) {
-            guard let target = try trail?.follow(status: status, location: location) else { return }
+        guard let from = redirects?.current else { return fail("the server redirects (\(status))", &turn) }
+        do throws(RedirectChain.Refusal) {
+            guard let target = try redirects?.follow(status: status, location: location) else { return }
             note(
                 .info, "upstream-redirected", "the backend points to another address; it is asked this time",
                 [
                     "room": settings.name, "from": from.description, "to": scrubbed(target.description),
                     "status": String(status),
                 ])
-            forgetConnection()
+            dropConnection()
             emit(.close(flush: true))
             turn.timers.cancel(.link(room))
             state = .gated
@@ -526,12 +528,12 @@ package final class UpstreamSession {
         }
         flush(&turn)
         if state == .closing {
-            // Everybody was told goodbye; what the backend still says has no one to hear it.
+            // The link is closing; nothing more is delivered.
             if closed != nil || failure != nil { becomeStopped(&turn) }
             return
         }
         for pong in pongs { pongReceived(pong) }
-        // After a Close nobody may say anything.
+        // After a Close nothing may be sent.
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, &turn) }
         for event in reading.events where state == .open {
@@ -544,10 +546,10 @@ package final class UpstreamSession {
         guard state == .open else { return }
         wasTooBig = closed?.code == .messageTooBig || failure?.closeCode == .messageTooBig
         if let closed {
-            let why = closed.reason.isEmpty ? "" : " (\(told(closed.reason)))"
+            let why = closed.reason.isEmpty ? "" : " (\(printable(closed.reason)))"
             fail(
                 "the backend closed the session with code \(closed.code?.rawValue ?? 1005)" + why,
-                isRefusal: isAuthClose(closed.code), isSentAway: isAuthClose(closed.code), &turn)
+                isRefusal: isAuthClose(closed.code), isEviction: isAuthClose(closed.code), &turn)
         } else if let failure {
             fail("the backend broke the WebSocket protocol: \(failure.sentence)", &turn)
         }
@@ -578,28 +580,29 @@ package final class UpstreamSession {
 
     /// Asks the peer for a sign of life now, unless that question is already open.
     ///
-    /// - Parameter isDemand: whatever else comes, this very question must be answered, where the wire has an answer to it.
-    package func checkLiveness(isDemand: Bool = false, _ dialectContext: DialectContext, _ turn: inout Turn) {
-        let isDemand = isDemand && traits.answersPings
-        guard state == .open, isDemand ? demand == nil : pingSentAt == nil else { return }
+    /// - Parameter requiresAnswer: only the answer to this very ping counts, where the wire has one.
+    package func checkLiveness(requiresAnswer: Bool = false, _ dialectContext: DialectContext, _ turn: inout Turn) {
+        let requiresAnswer = requiresAnswer && traits.answersPings
+        guard state == .open, requiresAnswer ? livenessProbe == nil : pingSentAt == nil else { return }
         var ref = traits.liveness == .jsonPing ? turn.freshChatID() : nil
-        if let asked = ref, sayPing(asked, dialectContext, &turn) {
+        if let asked = ref, sendJSONPing(asked, dialectContext, &turn) {
             proof.asked(asked.rawValue, isInJSON: true, at: turn.now)
-            // What answers it cannot be told from other frames, and so proves nothing.
+            // Its answer is indistinguishable from other frames, and so proves nothing.
             if !traits.answersPings { _ = sendPing(&turn) }
         } else {
             ref = sendPing(&turn)
         }
-        if isDemand, let ref { demand = Demand(sentAt: turn.now.monotonic, ref: ref) }
+        if requiresAnswer, let ref { livenessProbe = LivenessProbe(sentAt: turn.now.monotonic, ref: ref) }
         pingSentAt = pingSentAt ?? turn.now.monotonic
         if pingInterval > .zero { nextPingAt = turn.now.monotonic + pingInterval }
         armOpen(&turn)
     }
 
-    /// Asks the peer whether it has read what was written, unless a ping is under way: the answer is a ``LinkEvent/pong``.
+    /// Asks the peer whether it has read the written frames, unless a ping is in flight: the answer is a
+    /// ``LinkEvent/pong``.
     ///
-    /// Always the protocol's own ping, since nothing else is answered in order by every peer. A link is not given up for
-    /// want of the answer; that is ``checkLiveness(isDemand:_:_:)``'s to find out.
+    /// Always the protocol's own ping, since nothing else is answered in order by every peer. A missing answer does not
+    /// end the link; that is the purpose of ``checkLiveness(requiresAnswer:_:_:)``.
     package func probeDelivery(_ turn: inout Turn) {
         guard state == .open, unansweredPings.isEmpty else { return }
         _ = sendPing(&turn)
@@ -627,14 +630,16 @@ package final class UpstreamSession {
         hasAnsweredPing = true
         let ping = unansweredPings[index]
         unansweredPings.removeFirst(index + 1)
-        if let demanded = demand?.ref.rawValue, let asked = UInt64(demanded), asked <= ping.number { demand = nil }
+        if let expected = livenessProbe?.ref.rawValue, let asked = UInt64(expected), asked <= ping.number {
+            livenessProbe = nil
+        }
         events.append(.pong(sentAt: ping.sentAt, frameCount: ping.frameCount))
     }
 
-    /// An answer inside the JSON; one that does not say to what is to the last question.
+    /// An answer inside the JSON; one without a reference is to the last question.
     func pongReceived(_ ref: String?) {
         proof.answered(ref)
-        if let demand, ref.map({ $0 == demand.ref.rawValue }) ?? true { self.demand = nil }
+        if let livenessProbe, ref.map({ $0 == livenessProbe.ref.rawValue }) ?? true { self.livenessProbe = nil }
     }
 
     private func flush(_ turn: inout Turn) {
@@ -685,11 +690,11 @@ package final class UpstreamSession {
     }
 
     /// - Parameters:
-    ///   - isRefusal: it is about the login, whether that opened a session or not.
-    ///   - isSentAway: or about the room; the close code says no more.
+    ///   - isRefusal: the reason is the login, whether that opened a session or not.
+    ///   - isEviction: the reason may also be the room; the close code is ambiguous.
     func fail(
         _ reason: String, transportGone: Bool = false, retryAfter: Duration? = nil, isRefusal: Bool = false,
-        isSentAway: Bool = false, isOverload: Bool = false, _ turn: inout Turn
+        isEviction: Bool = false, isOverload: Bool = false, _ turn: inout Turn
     ) {
         let wasUp = isUp
         let now = turn.now.monotonic
@@ -697,11 +702,11 @@ package final class UpstreamSession {
         // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
         let isOverload = isOverload && traits.connectsInTurn
         let reason = Self.bounded(scrubbed(reason)) + (isOverload ? ", as an overloaded backend does" : "")
-        trail = nil
+        redirects = nil
         if let usable, usable >= settings.backoffResetAfter { failures = 0 }
         if let usable, usable >= Self.shortestLogin { shortLogins = 0 }
-        sentAwayAfter = isSentAway ? usable : nil
-        forgetConnection()
+        evictedAfter = isEviction ? usable : nil
+        dropConnection()
         if !transportGone { emit(.close(flush: true)) }
         failures += 1
         lastReason = reason
@@ -723,9 +728,9 @@ package final class UpstreamSession {
                     delay = .zero
                 }
             } else {
-                // Other trouble in between makes the credentials no better: only a usable session starts the count anew,
-                // or an outage in which they may have ended.
-                if let refusedAt, now - refusedAt > Self.refusalMemory { refusals = 0 }
+                // Other trouble in between makes the credentials no better: only a usable session starts the count
+                // anew, or an outage in which they may have ended.
+                if let refusedAt, now - refusedAt > Self.refusalWindow { refusals = 0 }
                 refusedAt = now
                 refusals += 1
                 if refusals == 1 {
@@ -761,14 +766,14 @@ package final class UpstreamSession {
         turn.timers.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
     }
 
-    private func forgetConnection() {
+    private func dropConnection() {
         tunnel = nil
         handshake = nil
         connection = nil
         isUp = false
         upSince = nil
         pingSentAt = nil
-        demand = nil
+        livenessProbe = nil
         unansweredPings = []
         frameCount = 0
         nextPingAt = nil
@@ -801,8 +806,8 @@ package final class UpstreamSession {
 
     private func becomeStopped(_ turn: inout Turn) {
         if state == .closing { emit(.close(flush: true)) }
-        forgetConnection()
-        trail = nil
+        dropConnection()
+        redirects = nil
         shared.connects.endTurn(of: backendInTurn, room, &turn)
         turn.timers.cancel(.link(room))
         state = .stopped

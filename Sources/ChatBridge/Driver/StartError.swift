@@ -1,4 +1,0 @@
-/// Why a bridge cannot be started, for the operator.
-struct StartError: Error, CustomStringConvertible {
-    let description: String
-}

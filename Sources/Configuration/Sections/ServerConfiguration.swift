@@ -1,0 +1,52 @@
+/// The IRC server itself.
+package struct ServerConfiguration: Equatable, Sendable {
+    /// Empty: generated, and stored in the state directory.
+    package var instanceID = ""
+    /// The server's name on IRC. Loading replaces it by the host's name.
+    package var name = "chatbridge.local"
+    /// ISUPPORT NETWORK.
+    package var network = "chatbridge"
+    /// The server's description in LINKS and WHOIS; empty: the network's name, and none.
+    package var description = ""
+    /// URL of an image that stands for the network; empty for none.
+    package var icon = ""
+    /// Message of the day, lines separated by newlines; empty for none.
+    package var motd = ""
+    /// Empty until loading fills it in.
+    package var stateDirectory = ""
+    /// SIGTERM: longest wait for queues to empty.
+    package var drain: Duration = .seconds(10)
+
+    /// Fills in defaults that depend on the machine.
+    mutating func complete(_ environment: ConfigurationEnvironment, isNamed: Bool) {
+        if !isNamed {
+            let host = environment.hostName
+            let usual = host.contains(".") ? host : "\(host).local"
+            if ConfigurationChecks.isServerName(usual) { name = usual }
+        }
+        guard stateDirectory.isEmpty else { return }
+        // systemd separates several directories with colons.
+        if let directory = environment.variables["STATE_DIRECTORY"]?.split(separator: ":").first {
+            stateDirectory = String(directory)
+        } else if let directory = environment.variables["XDG_STATE_HOME"], directory.hasPrefix("/") {
+            stateDirectory = "\(directory)/chatbridge"
+        } else {
+            stateDirectory = "./state"
+        }
+    }
+
+    /// Longest wait for queues at shutdown; service managers kill long before an hour.
+    static let maxDrain: Duration = .seconds(3600)
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey("instance_id", \.instanceID, .string(ConfigurationChecks.instanceID)),
+        ConfigurationKey("name", \.name, .string(ConfigurationChecks.serverName)),
+        ConfigurationKey("network", \.network, .string(ConfigurationChecks.network)),
+        ConfigurationKey("description", \.description, .string(ConfigurationChecks.oneLine)),
+        ConfigurationKey("icon", \.icon, .string(ConfigurationChecks.icon)),
+        ConfigurationKey("motd", \.motd, .string(), group: "motd"),
+        ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd"),
+        ConfigurationKey("state_dir", \.stateDirectory, .string()),
+        ConfigurationKey("drain", \.drain, .duration()),
+    ]
+}

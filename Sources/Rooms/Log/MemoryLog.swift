@@ -1,0 +1,107 @@
+import ChatModel
+
+/// The newest messages of a room, complete, for history queries without a store.
+package final class MemoryLog {
+    /// As many as ``RecentLog/capacity``.
+    static let maxRows = 2000
+    /// Approximate bytes of all messages: texts may be long, and may contain inline files.
+    package static let maxBytes = 4 * 1024 * 1024
+
+    /// By sequence number, ascending; those before `first` are dropped.
+    private var rows: [StoredMessage] = []
+    private var first = 0
+    /// Approximate bytes of the messages.
+    package private(set) var byteCount = 0
+
+    package init() {}
+
+    var isEmpty: Bool { first >= rows.count }
+
+    private var kept: ArraySlice<StoredMessage> { rows[first...] }
+
+    package func append(_ message: StoredMessage) {
+        rows.append(message)
+        byteCount += message.memoryByteCount
+        makeRoom()
+    }
+
+    /// Drops the oldest messages.
+    private func makeRoom() {
+        while rows.count - first > Self.maxRows || byteCount > Self.maxBytes, first < rows.count {
+            byteCount -= rows[first].memoryByteCount
+            rows[first] = StoredMessage(sequence: rows[first].sequence, msgid: "", at: rows[first].at)
+            first += 1
+        }
+        // Half of the array is vacant: moving the others costs no more than filling it did.
+        if first > Self.maxRows {
+            rows.removeFirst(first)
+            first = 0
+        }
+    }
+
+    private func modify(_ msgid: String, _ change: (inout StoredMessage) -> Void) {
+        guard let index = rows[first...].lastIndex(where: { $0.msgid == msgid }) else { return }
+        byteCount -= rows[index].memoryByteCount
+        change(&rows[index])
+        byteCount += rows[index].memoryByteCount
+        makeRoom()
+    }
+
+    package func learn(_ upstreamID: ChatID, of msgid: String) { modify(msgid) { $0.learn(upstreamID) } }
+
+    package func edit(msgid: String, text: String) {
+        modify(msgid) { $0.edit(text) }
+    }
+
+    /// Removes a message, and the actions on it.
+    ///
+    /// - Returns: the argument for ``restore(_:)``.
+    @discardableResult
+    package func takeBack(msgid: String) -> [StoredMessage] {
+        var before: [StoredMessage] = []
+        for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].wasDone(to: msgid) {
+            before.append(rows[index])
+            byteCount -= rows[index].memoryByteCount
+            rows[index].takeBack()
+            byteCount += rows[index].memoryByteCount
+        }
+        return before
+    }
+
+    /// Undoes a removal.
+    package func restore(_ before: [StoredMessage]) {
+        for row in before { modify(row.msgid) { $0 = row } }
+    }
+
+    // MARK: - Queries, as of the store
+
+    package func message(_ msgid: String) -> StoredMessage? { kept.last { $0.msgid == msgid } }
+
+    package func places(_ query: StoredPageQuery) -> StoredPlaces { StoredPlaces(query, of: Array(kept)) }
+
+    /// The first `limit` messages with sequence numbers greater than `after` and at most `through`.
+    package func messages(after: Int64, through: Int64, limit: Int) -> [StoredMessage] {
+        Array(kept.lazy.filter { $0.sequence > after && $0.sequence <= through }.prefix(max(0, limit)))
+    }
+
+    /// Performs a step.
+    package func search(_ search: StoredSearch) -> StoredSearchStep { search.step(in: kept) }
+}
+
+extension StoredMessage {
+    fileprivate init(sequence: Int64, msgid: String, at: ChatTimestamp) {
+        self.init(sequence: sequence, msgid: msgid, at: at, nick: "", source: "", text: "")
+    }
+
+    /// Approximate bytes of the message in memory.
+    package var memoryByteCount: Int {
+        var count = 512 + text.utf8.count + (sentAs?.utf8.count ?? 0)
+        for attachment in attachments {
+            count +=
+                256 + (attachment.inline?.utf8.count ?? 0) + (attachment.url?.utf8.count ?? 0)
+                + (attachment.thumbnail?.utf8.count ?? 0)
+        }
+        for tag in clientTags { count += 64 + tag.name.utf8.count + (tag.value?.utf8.count ?? 0) }
+        return count
+    }
+}

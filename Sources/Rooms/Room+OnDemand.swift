@@ -1,0 +1,112 @@
+import BridgeTypes
+import Upstream
+import WireBytes
+
+// Rooms that are connected only while a user is present.
+//
+// | event              | consequence                                                                                                  |
+// |--------------------|--------------------------------------------------------------------------------------------------------------|
+// | JOIN, or a message | the link is started unless it is up; one that is being closed is restarted once it is closed                 |
+// | last user leaves   | after ``Room/linger`` without users, and with an empty outbox, the link is closed                            |
+// | restored outbox    | the link is started, and closed when the outbox is empty and no user is present                              |
+// | link closed        | upstream people leave; a room of the template is removed                                                     |
+//
+// A JOIN while the link is being opened is delayed until it is up, so that no message in between is missed.
+//
+// | state   | meaning                           | verb → next                                                                      |
+// |---------|-----------------------------------|-----------------------------------------------------------------------------------|
+// | open    | JOINs are answered at once        | bridge starts, always connected → opening; first JOIN without a link → opening    |
+// | opening | JOINs wait                        | link up, first attempt failed, ``Room/openingPatience`` elapsed → open            |
+//
+// Messages after that timeout, or after a failed first attempt, lie in a gap that begins with the JOIN command; see
+// Bridge+Entrances.swift.
+
+extension Room {
+    /// The time a link stays open after the last IRC user has left: a user that reconnects finds it open.
+    package static let linger: Duration = .seconds(5 * 60)
+    /// Interval between checks of an empty room whose outbox is not empty.
+    static let lingerRetry: Duration = .seconds(30)
+
+    /// Longest delay of a JOIN for a link that is being opened. Most links are up sooner, also over the internet.
+    package static let openingPatience: Duration = .seconds(1)
+
+    /// JOINs wait for the link.
+    package var isOpening: Bool { life.isOpening }
+
+    /// Delays JOINs: the link is being opened, or will be once the stored room is loaded.
+    package func beginOpening(_ context: RoomsContext) {
+        life.opens()
+        context.timers.set(.opening(id), at: context.now.monotonic + Self.openingPatience)
+    }
+
+    /// Opens an on-demand link for a JOIN.
+    ///
+    /// - Returns: whether the JOIN has to wait for ``RoomFrontEnd/roomOpened(_:)``.
+    package func opensForEntry(_ context: RoomsContext) -> Bool {
+        // The gap from then on will be reported.
+        guard missingSince == nil else { return false }
+        if isOpening { return true }
+        guard settings.connect == .whileJoined, locals.isEmpty, isLoading || isLeaving || link.state == .stopped
+        else { return false }
+        beginOpening(context)
+        // The client may disconnect before it has joined.
+        life.vacated(at: context.now.monotonic)
+        context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+        if !isLoading, link.state == .stopped { link.start(context) }
+        return true
+    }
+
+    /// A user joined.
+    func occupied(_ context: RoomsContext) {
+        guard settings.connect == .whileJoined else { return }
+        life.occupied()
+        context.timers.cancel(.linger(id))
+        if isLoading { return }
+        if link.state == .stopped { link.start(context) }
+    }
+
+    /// A user left.
+    func vacated(_ context: RoomsContext) {
+        guard settings.connect == .whileJoined, locals.isEmpty, emptySince == nil else { return }
+        life.vacated(at: context.now.monotonic)
+        context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+    }
+
+    package func lingerTimerFired(_ context: RoomsContext) {
+        guard locals.isEmpty, !isLeaving else { return }
+        guard !hasWaiting else {
+            return context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
+        }
+        leaveBackend(context)
+    }
+
+    /// An outbox is not empty.
+    private var hasWaiting: Bool { lanes.contains { !$0.outbox.isEmpty } }
+
+    /// The link has a purpose: a user is present, or an outbox is not empty.
+    package var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting || isOpening }
+
+    /// Opens the links for restored outboxes, with or without users present.
+    package func startForWaiting(_ context: RoomsContext) {
+        startOwnForWaiting(context)
+        guard link.state == .stopped, isWanted else { return }
+        link.start(context)
+        guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
+        life.vacated(at: context.now.monotonic)
+        context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
+    }
+
+    /// Closes the link of an empty room.
+    package func leaveBackend(_ context: RoomsContext) {
+        context.timers.cancel(.linger(id))
+        life.leaves()
+        if context.isDurable { stopCatchingUp(context) }
+        handle(link.stop(context), context)
+    }
+
+    /// The process ends: later JOINs open no link.
+    package func stopForGood(_ context: RoomsContext) {
+        life.left()
+        handle(link.stop(context), context)
+    }
+}
