@@ -1,17 +1,17 @@
 import IRCProtocol
 
-/// A command that clients may send: what is checked before its handler runs, what its line costs, and the handler.
+/// A client command: the checks in front of its handler, its flood cost, and the handler.
 struct IRCCommand: Sendable {
-    /// The line's sender has what the command needs, and the line at least its parameters.
+    /// Called only if the client meets `needs` and the line has at least `minParams` parameters.
     typealias Handler = @Sendable (_ server: IRCServer, _ message: IRCMessage, _ session: IRCSession) -> Void
 
-    /// What a client must have; else the answer is 451, or 481.
+    /// Precondition on the client; if it is not met, the answer is 451 or 481.
     enum Needs: Equatable {
         case nothing
         case registration
-        /// This, until it is registered.
+        /// Registration, or this capability.
         case registrationOr(IRCCapability)
-        /// And registration.
+        /// Registration and operator rights.
         case operatorRights
 
         func areMet(beforeRegistrationWith caps: IRCCapabilitySet) -> Bool {
@@ -23,15 +23,16 @@ struct IRCCommand: Sendable {
         }
     }
 
-    /// In upper case, as ``IRCParse`` gives it.
+    /// In upper case, as ``IRCParse`` returns it.
     let verb: String
-    /// What a person types behind it: `<required> [optional]`.
+    /// Syntax of the parameters, for HELP: `<required> [optional]`.
     let parameters: String
-    /// Parameters without which the answer is 461. Where the field has an answer of its own for a missing parameter
-    /// (409, 411, 412, 431), the handler gives it and this is 0. What is too much is not looked at.
+    /// Required parameters; with fewer the answer is 461. 0 where IRC has a numeric for the missing parameter (409,
+    /// 411, 412, 431), which the handler sends. Extra parameters are ignored.
     let minParams: Int
     let needs: Needs
-    /// Flood tokens: 0 for what must never delay a client, 1 for a line, more for what makes many lines.
+    /// Flood tokens: 0 for commands that must never delay a client, 1 for a line, more for commands that cause many
+    /// lines.
     let penalty: Int
     /// One line for HELP and the documentation.
     let summary: String
@@ -51,7 +52,7 @@ struct IRCCommand: Sendable {
     }
 }
 
-/// The commands that a bridge takes.
+/// All commands of a bridge, by verb.
 package struct IRCCommandTable: Sendable {
     let rows: [IRCCommand]
     private let byVerb: [String: IRCCommand]
@@ -61,7 +62,7 @@ package struct IRCCommandTable: Sendable {
         byVerb = Dictionary(rows.map { ($0.verb, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// - Parameter verb: in upper case. Nil for 421.
+    /// - Parameter verb: in upper case. Nil: unknown (421).
     subscript(verb: String) -> IRCCommand? { byVerb[verb] }
 }
 
@@ -74,15 +75,15 @@ extension IRCCommand {
 }
 
 extension IRCCommandTable {
-    /// Bytes of a line of verbs: what a terminal shows without wrapping, behind time and server.
+    /// Bytes of a line of verbs: it fits a terminal without wrapping, behind time and server.
     private static let maxIndexBytes = 60
-    /// Bytes of a topic that are looked at: more than any verb has.
+    /// Bytes of a topic that are looked up: longer than any verb.
     private static let maxTopicBytes = 32
 
     /// - Parameter topic: a verb in any case.
     func command(named topic: String) -> IRCCommand? { self[String(topic.prefix(Self.maxTopicBytes)).uppercased()] }
 
-    /// The lines of HELP without a topic: what this is, and the commands, some in a line.
+    /// The lines of HELP without a topic: an introduction, and the commands, several on each line.
     var helpIndex: [String] {
         var lines = ["HELP <command> explains one of these commands:", ""]
         var line = ""

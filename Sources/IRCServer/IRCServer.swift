@@ -7,39 +7,38 @@ import Media
 import Rooms
 import Upstream
 
-// The IRC server: clients on one side, rooms on the other, which know nothing of each other. It owns what its features share; each
-// feature is an extension in a file of its own.
+// The IRC server: clients on one side, rooms on the other, independent of each other. It owns the state that its
+// features share; each feature is an extension in a file of its own.
 
-/// What stands above the features, given to the server when it is made: what clients may send, and the calls by which a feature
-/// reaches up. There are no others.
+/// The layer above the features, injected into the server: the command tables, and the only upward calls of a feature.
 package struct Dispatch: Sendable {
     let commands: IRCCommandTable
-    /// What people may say to the service.
+    /// Commands of the service `*bridge`.
     let serviceCommands: ServiceCommandTable
-    /// Shows a room in its channel.
+    /// Makes the front end that shows a room in its channel.
     let frontEnd: @Sendable (Channel, IRCServer) -> any RoomFrontEnd
-    /// Lets a client in that has said all that registration takes.
+    /// Registers a client that has sent everything registration takes.
     let register: @Sendable (IRCServer, IRCSession) -> Void
-    /// Carries out what a client sent, as far as its budget goes.
+    /// Processes a client's input, as far as its budget allows.
     let processInput: @Sendable (IRCServer, IRCSession) -> Void
 }
 
 package final class IRCServer {
-    /// What one line may name, as TARGMAX says it. More rooms in a NAMES are answered too, each with an end of its own, as clients
-    /// read it; a server that announces that is expected to end all of them with one line.
+    /// Targets per line, as in TARGMAX. A NAMES for several rooms is answered too, with one end for each, as clients
+    /// expect; a server that announces several is expected to end all of them with one line.
     private static let targetLimits = [
         ("PRIVMSG", IRCSession.maxTargets), ("NOTICE", IRCSession.maxTargets), ("TAGMSG", IRCSession.maxTargets),
         ("KICK", maxKickTargets), ("JOIN", IRCSession.maxChannelsPerLine), ("PART", IRCSession.maxChannelsPerLine),
         ("NAMES", 1), ("WHOIS", IRCSession.maxTargets),
     ].map { "\($0):\($1)" }.joined(separator: ",")
 
-    /// Bytes of a topic that are shown; with the numeric, the nick and the channel it must fit a line.
+    /// Bytes of a topic that are shown: with the numeric, the nick and the channel it must fit in a line.
     private static let maxTopicBytes = 300
-    /// Bytes of a KICK's reason that are passed on.
+    /// Bytes of a KICK reason that are relayed.
     static let maxKickBytes = 300
-    /// Changes that one MODE may ask for; the token MODES says so.
+    /// Changes per MODE; the token MODES announces it.
     static let maxModeChanges = 4
-    /// People whom one KICK may name.
+    /// Targets per KICK.
     static let maxKickTargets = 4
 
     let context: RoomsContext
@@ -47,50 +46,50 @@ package final class IRCServer {
     let settings: BridgeSettings
     let dispatch: Dispatch
     let roomTable: RoomTable
-    /// What IRC sees of them.
+    /// The rooms' channels.
     private(set) var channels: [RoomID: Channel] = [:]
     let directory: RoomDirectory
     let pendingJoins = PendingJoins()
     let outbound: Outbound
-    /// What the store had no room for.
-    package let unkept = UnkeptChanges()
-    let longAnswers: LongAnswers
+    /// Changes that the store had no room for.
+    package let unkept = StoreOverflow()
+    let longAnswers: ReplyGenerators
     let sessionTerms: IRCSession.Terms
     let counts = UserCounts()
     let whowas = WhowasHistory()
-    /// Backends of which something is or may be kept, those included that are not configured any more.
+    /// Backends that have or may have persisted data, including those that are no longer configured.
     let keptBackends: Set<String>
     package let privateMessages = PrivateMessages()
     let addressLimits: AddressLimits
     let lifecycle: Lifecycle
-    /// Who may log in.
+    /// Accounts that can log in.
     package let accounts: AccountTable
-    /// What clients show to log in, on its way to a verdict.
+    /// Logins in progress, from the credentials to the verdict.
     package let logins: LoginMachine
-    /// Accounts that are being made.
+    /// Account registrations in progress.
     let registrations: AccountRegistrations
-    /// What people chose for themselves alone.
+    /// Preferences of accounts.
     package let choices = AccountPreferences()
-    /// The rooms in which accounts are.
+    /// Room memberships of accounts.
     package let memberships = AccountChannels()
     let offers: CapabilityOffers
-    let heldPongs = HeldPongs()
+    let heldPongs = DelayedPongs()
     private(set) var isupport: [[String]] = []
     let startedAt: ChatTimestamp
     package let cursors: DeliveryCursors
-    /// `*bridge`.
+    /// The service `*bridge`.
     let service: PersonID
-    let newcomers: Newcomers
-    package let storeQuestions = StoreQuestions()
+    let newcomers: PendingRegistrations
+    package let storeQuestions = PendingStoreQueries()
     let backends: BackendTable
-    let serverWishes: ServerWishes
-    /// Who watches which nicks.
+    let serverWishes: ServerRequests
+    /// MONITOR lists.
     let monitors = Monitors()
-    /// Who wants to hear what of people upstream changes.
+    /// Subscriptions to metadata of upstream users.
     let metadata = MetadataSubscriptions()
     let operators = Operators()
 
-    /// - Parameter stored: what an earlier process left; nil: nothing is kept over the end of this one.
+    /// - Parameter stored: state restored from an earlier process; nil: nothing is persisted.
     package init(_ hub: HubParts, _ dispatch: Dispatch, stored: StoredState?) {
         let (settings, context) = (hub.settings, hub.context)
         self.settings = settings
@@ -102,11 +101,11 @@ package final class IRCServer {
         self.backends = hub.backends
         self.serverWishes = hub.serverWishes
         self.outbound = Outbound(actions, context)
-        self.longAnswers = LongAnswers(outbound)
+        self.longAnswers = ReplyGenerators(outbound)
         self.sessionTerms = IRCSession.Terms(settings)
         self.offers = CapabilityOffers(
             values: sessionTerms.capabilityValues,
-            // Not where a password keeps strangers out: a client that makes an account would not need it.
+            // Not with a server password: a client that registers an account would not need it.
             registersBeforeConnect: settings.registersBeforeConnect && settings.password == nil)
         self.startedAt = context.now.wall
         self.service = context.identities.addService(
@@ -123,7 +122,7 @@ package final class IRCServer {
         self.keptBackends = Set(settings.rooms.map(\.backend) + settings.backends.map(\.name))
             .union(stored?.rooms.keys.map(\.backend) ?? [])
         self.directory = RoomDirectory(settings)
-        self.newcomers = Newcomers(context)
+        self.newcomers = PendingRegistrations(context)
         self.addressLimits = AddressLimits(settings)
         for room in settings.rooms { roomTable.add(makeRoom(roomTable.takeID(), room)) }
         isupport = IRCISupport.standard(
@@ -139,14 +138,14 @@ package final class IRCServer {
             chatHistory: settings.limits.historyLimit, fileHost: takesUploads ? settings.media?.uploadURL : nil)
     }
 
-    // MARK: - Upwards
+    // MARK: - Upward calls
 
-    /// The client's registration goes on, if everything is there for it.
+    /// Registers the client, if it has sent everything registration takes.
     func goOnRegistering(_ session: IRCSession) {
         if session.isReadyToRegister { dispatch.register(self, session) }
     }
 
-    /// What a client waited for is there: its answers go on, and behind them what it sent.
+    /// Ends a wait of the client: its pending answers continue, then its input.
     package func goOn(_ session: IRCSession) {
         longAnswers.pull(session)
         dispatch.processInput(self, session)
@@ -156,11 +155,11 @@ package final class IRCServer {
 
     func emit(_ action: BridgeAction) { actions.append(action) }
 
-    /// Asks the store something about all that was changed until now.
+    /// Queries the store behind all changes made so far.
     func ask(_ question: BridgeAction) { actions.ask(question) }
 
-    /// Asks the store; the answer goes to the asker.
-    func ask(as asker: StoreQuestions.Asker, _ question: (StoreReadID) -> BridgeAction) -> StoreReadID {
+    /// Queries the store; the answer is routed to the asker.
+    func ask(as asker: PendingStoreQueries.Asker, _ question: (StoreReadID) -> BridgeAction) -> StoreReadID {
         let read = context.ledger.nextRead()
         storeQuestions.begin(read, by: asker)
         ask(question(read))
@@ -193,14 +192,14 @@ package final class IRCServer {
 
     static func cleanTopic(_ topic: String) -> String { IdentityMap.realname(topic, maxBytes: maxTopicBytes) }
 
-    // MARK: - What there is
+    // MARK: - Features
 
-    /// Whether people can be somebody here, now or later.
+    /// Whether there are accounts to log in to, now or later.
     var hasAccounts: Bool { !accounts.isEmpty || keepsAccounts || logins.acceptsTokens }
 
-    /// Whether accounts can be made at all.
+    /// Whether accounts can be registered at all.
     var keepsAccounts: Bool { settings.registration != .nobody && context.isDurable }
 
-    /// Whether people can upload files at all.
+    /// Whether users can upload files at all.
     var takesUploads: Bool { settings.media != nil && hasAccounts }
 }

@@ -1,20 +1,20 @@
 import IRCProtocol
 import Rooms
 
-/// A command of the service `*bridge`: what it takes, what its line costs, what help says of it, and its handler.
+/// A command of the service `*bridge`: its parameters, flood cost, help and handler.
 struct ServiceCommand: Sendable {
-    /// The asker may use the command, and said at least its words.
+    /// Called only if the asker may use the command and has given at least `minParams` words.
     typealias Handler = @Sendable (_ server: IRCServer, _ request: ServiceRequest, _ session: IRCSession) -> Void
 
     let name: String
-    /// As IRC's own commands are written: `<required> [optional]`.
+    /// Syntax of the parameters, as for IRC commands: `<required> [optional]`.
     let parameters: String
-    /// Words without which the answer is how the command is used.
+    /// Required words; with fewer the answer is the usage.
     let minParams: Int
     let isForAdmins: Bool
     /// Flood tokens of the whole line, as in ``IRCCommand``.
     let penalty: Int
-    /// What stands behind the first word is a password.
+    /// The words behind the first parameter are a password.
     let hasPassword: Bool
     /// One line, for the list of commands.
     let summary: String
@@ -41,16 +41,16 @@ struct ServiceCommand: Sendable {
     var usage: String { name + (parameters.isEmpty ? "" : " " + parameters) }
 }
 
-/// What somebody says behind a command of the service.
+/// The arguments of a service command.
 struct ServiceRequest {
     let words: [String]
-    /// The same in one piece.
+    /// The same, unsplit.
     let rest: String
-    /// How the command is used.
+    /// The usage of the command.
     let usage: String
 }
 
-/// What the service understands.
+/// All service commands, by name.
 package struct ServiceCommandTable: Sendable {
     let rows: [ServiceCommand]
     private let byName: [String: ServiceCommand]
@@ -66,7 +66,8 @@ package struct ServiceCommandTable: Sendable {
         return byName[IRCCasemapping.ascii.fold(String(word))]
     }
 
-    /// The command that somebody meant who typed `word`: the only one that begins so, or one a slip of the fingers away.
+    /// The likely command for a mistyped `word`: the only one with this prefix, or one at a distance of one typing
+    /// error.
     func suggestion(for word: some StringProtocol, isAdmin: Bool) -> String? {
         guard word.utf8.count <= Self.maxWordBytes else { return nil }
         let typed = Array(IRCCasemapping.ascii.fold(String(word)).utf8)
@@ -76,10 +77,10 @@ package struct ServiceCommandTable: Sendable {
         return names.first { Self.isNear(typed, Array($0.utf8)) }
     }
 
-    /// More than any command has, so nothing that long is compared.
+    /// Longer than any command, so nothing beyond it is compared.
     private static let maxWordBytes = 32
 
-    /// Whether one letter too many, too few or wrong, or two that changed places, tell the words apart.
+    /// Whether one insertion, deletion, substitution or transposition turns one word into the other.
     private static func isNear(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         let start = zip(a, b).prefix { $0 == $1 }.count
         let (restA, restB) = (a[start...], b[start...])
@@ -89,7 +90,7 @@ package struct ServiceCommandTable: Sendable {
         return middleA.count == 2 && middleB.count == 2 && middleA == middleB.reversed()
     }
 
-    /// The words without the password of a login: what comes back to a client is on its screen and in its logs.
+    /// The text without the password of a login: replies appear on the client's screen and in its logs.
     func withoutPassword(_ text: String) -> String {
         let words = MessageText.withoutFormatting(text).split(separator: " ", maxSplits: 2)
         guard words.count > 2, row(named: words[0])?.hasPassword == true else { return text }

@@ -6,7 +6,7 @@ public import WireBytes
 //
 // It is an ordinary member that speaks the `envelope` dialect, so that a single person with an IRC client sees typing,
 // receipts and answers cross the bridge. Its rules:
-// - A newcomer is greeted by name within ``greetingLimit``, after some typing. Newcomers of the same moment share one
+// - A newcomer is greeted by name within ``greetingLimit``, after some typing. PendingRegistrations of the same moment share one
 //   greeting. Joins are invisible on this wire, so ``newcomer(_:now:using:)`` reports them; an unannounced sender is
 //   greeted with the first answer.
 // - Every message of others is acknowledged with a read receipt, ``readingTime`` after it came.

@@ -44,7 +44,7 @@ extension TranscriptHeader {
     func surround(_ settings: inout BridgeSettings) throws {
         if let password = options["gateway"] {
             settings.gateways = [
-                GatewaySettings(
+                WebIRCSettings(
                     password: .plain(SecretBytes(password.utf8)),
                     from: [NetworkRange("10.0.0.0/8")].compactMap(\.self))
             ]

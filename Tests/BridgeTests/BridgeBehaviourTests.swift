@@ -56,7 +56,7 @@ struct BridgeBehaviourTests {
         harness.sendFrame(0, Self.message(9999))
         let first = harness.takeLines(1)
         let held = first.reduce(0) { $0 + $1.utf8.count + 2 }
-        #expect(held < LongAnswers.window + 1024)
+        #expect(held < ReplyGenerators.window + 1024)
         #expect(first.last?.hasSuffix(":b9999") == true, "live lines do not wait")
         #expect(!first.contains { $0.contains(" 366 ") || $0.contains("PONG") })
         harness.setSlow(1, false)

@@ -511,7 +511,7 @@ struct CursorTests {
 
     @Test("who is held counts as in the room, under any capabilities")
     func audience() {
-        var audience = Audience()
+        var audience = CapabilityGroups()
         let ids = (1...4).map { ClientID(rawValue: $0) }
         let seats = ids.map { MemberSlot(client: $0) }
         func seat(_ client: ClientID) -> MemberSlot? { seats.first { $0.client == client } }

@@ -15,7 +15,7 @@ struct GatewayTests {
     private static func range(_ text: String) -> [NetworkRange] { [NetworkRange(text)].compactMap(\.self) }
 
     private func harness(
-        _ gateways: [GatewaySettings] = [], requireLogin: LoginRequirement = .never, clients: Int = 50
+        _ gateways: [WebIRCSettings] = [], requireLogin: LoginRequirement = .never, clients: Int = 50
     ) -> BridgeHarness {
         var settings = BridgeSettings(
             serverName: "bridge", instanceID: "tests", requireLogin: requireLogin,
@@ -27,13 +27,13 @@ struct GatewayTests {
         return BridgeHarness(settings: settings)
     }
 
-    private func plain(_ password: String, _ from: String = "10.0.0.0/8") -> GatewaySettings {
-        GatewaySettings(password: .plain(SecretBytes(password.utf8)), from: Self.range(from))
+    private func plain(_ password: String, _ from: String = "10.0.0.0/8") -> WebIRCSettings {
+        WebIRCSettings(password: .plain(SecretBytes(password.utf8)), from: Self.range(from))
     }
 
-    private func hashed(_ password: String) -> GatewaySettings {
+    private func hashed(_ password: String) -> WebIRCSettings {
         let verifier = SCRAMVerifier(password: SecretBytes(password.utf8), salt: [1, 2, 3, 4], iterations: 4096)
-        return GatewaySettings(password: .hashed(verifier), from: Self.range("10.0.0.0/8"))
+        return WebIRCSettings(password: .hashed(verifier), from: Self.range("10.0.0.0/8"))
     }
 
     private func come(_ bridge: BridgeHarness, _ client: UInt64, from address: String = "10.0.0.1", _ lines: String...)

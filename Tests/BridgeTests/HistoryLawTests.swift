@@ -227,14 +227,14 @@ struct HistoryLawTests {
     private func leaf(
         _ rows: [StoredMessage], limit: Int, isForwards: Bool, isRemembered: Bool
     ) -> (found: [Int64], pages: Int) {
-        var (found, ends): ([Int64], PageEnds?) = ([], nil)
+        var (found, ends): ([Int64], PageBoundaries?) = ([], nil)
         func page(_ end: Int64?) -> [Int64] {
             let at = end.map { StoredReference.time(rows[Int($0)].at) }
             let asked: StoredPageQuery.Selection =
                 isForwards ? .oldest(after: at ?? .beginning) : .newest(after: nil, before: at)
             let page = StoredPlaces(StoredPageQuery(ends?.goingOn(asked) ?? asked, limit: limit), of: rows).sequences
             if isRemembered {
-                ends = PageEnds()
+                ends = PageBoundaries()
                 for place in page { ends?.told(rows[Int(place)]) }
             }
             return page

@@ -99,11 +99,11 @@ struct NickRulesTests {
     }
 }
 
-@Suite("Audience and MemberSlots")
+@Suite("CapabilityGroups and MemberSlots")
 struct AudienceTests {
     @Test("every client is in exactly one group, whatever comes and goes")
     func groups() {
-        var audience = Audience()
+        var audience = CapabilityGroups()
         var random = SeededGenerator(seed: 5)
         var wanted: [ClientID: IRCCapabilitySet] = [:]
         let seats = (0..<40).map { MemberSlot(client: ClientID(rawValue: $0)) }
@@ -129,7 +129,7 @@ struct AudienceTests {
 
     @Test("a client that tries every profile leaves no trail of groups")
     func trail() {
-        var audience = Audience()
+        var audience = CapabilityGroups()
         let seat = MemberSlot(client: ClientID(rawValue: 1))
         for profile in UInt64(0)..<2000 {
             audience.add(seat, profile: IRCCapabilitySet(rawValue: profile)) { _ in seat }

@@ -296,7 +296,7 @@ struct ServiceTests {
         harness.setSlow(1, true)
         harness.send(1, "PRIVMSG *bridge :who")
         let first = harness.takeLines(1)
-        #expect(first.map(\.utf8.count).reduce(0, +) <= LongAnswers.window + 1024)
+        #expect(first.map(\.utf8.count).reduce(0, +) <= ReplyGenerators.window + 1024)
         harness.setSlow(1, false)
         let all = words(first + harness.takeLines(1))
         #expect(all.last == "3001 people in #lobby.")

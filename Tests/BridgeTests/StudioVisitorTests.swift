@@ -87,7 +87,7 @@ private final class VisitorBench {
 }
 
 @Suite struct StudioVisitorTests {
-    // MARK: - Newcomers
+    // MARK: - PendingRegistrations
 
     @Test(
         "a newcomer is greeted by name within five seconds, after two of typing",

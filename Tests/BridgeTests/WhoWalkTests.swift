@@ -37,7 +37,7 @@ struct WhoWalkTests {
             if turns.contains(where: { $0.contains { $0.contains(" \(end) ") } }) { return turns }
             stage.harness.perform { bridge, now in
                 bridge.clientDrained(ClientID(rawValue: 1), now: now)
-                #expect(bridge.irc.walk.count <= WalkBudget.limit + 2, "a turn looked at too many")
+                #expect(bridge.irc.walk.count <= ReplyBudget.limit + 2, "a turn looked at too many")
             }
             turns.append(stage.harness.takeLines(1))
         }
@@ -61,7 +61,7 @@ struct WhoWalkTests {
         stage.harness.send(1, "WHO \(mask)")
         let turns = turns(stage, until: "315")
         #expect(found(turns) == expected.map { "p\($0)" })
-        #expect(turns.count > Self.crowd / WalkBudget.limit)
+        #expect(turns.count > Self.crowd / ReplyBudget.limit)
     }
 
     @Test("somebody in several rooms is looked at in each and told once")
@@ -80,7 +80,7 @@ struct WhoWalkTests {
         stage.harness.send(1, "WHO #lobby o")
         let turns = turns(stage, until: "315")
         #expect(found(turns) == [])
-        #expect(turns.count > Self.crowd / WalkBudget.limit)
+        #expect(turns.count > Self.crowd / ReplyBudget.limit)
     }
 
     @Test("what *bridge tells of a crowd is looked for in portions, and the lines are as full as ever")
@@ -91,12 +91,12 @@ struct WhoWalkTests {
         while !turns.contains(where: { $0.contains { $0.hasSuffix("2002 people in #lobby.") } }), turns.count < 200 {
             stage.harness.perform { bridge, now in
                 bridge.clientDrained(ClientID(rawValue: 1), now: now)
-                #expect(bridge.irc.walk.count <= WalkBudget.limit + 2, "a turn looked at too many")
+                #expect(bridge.irc.walk.count <= ReplyBudget.limit + 2, "a turn looked at too many")
             }
             turns.append(stage.harness.takeLines(1))
         }
         // Once for the IRC users, once for the others.
-        #expect(turns.count > 2 * Self.crowd / WalkBudget.limit && turns.count < 200)
+        #expect(turns.count > 2 * Self.crowd / ReplyBudget.limit && turns.count < 200)
         let told = turns.joined().filter { $0.contains(":*bridge!") }
             .compactMap { line in line.firstRange(of: "alice :").map { String(line[$0.upperBound...]) } }
         #expect(told.first == "On IRC: alice, bob")
@@ -129,7 +129,7 @@ struct WhoWalkTests {
                 turns += 1
                 harness.perform { bridge, now in
                     bridge.clientDrained(ClientID(rawValue: 1), now: now)
-                    #expect(bridge.irc.walk.count <= WalkBudget.limit + 2, "a turn looked at too many")
+                    #expect(bridge.irc.walk.count <= ReplyBudget.limit + 2, "a turn looked at too many")
                 }
             }
             #expect(turns >= 3 && turns < 100, "\(command)")

@@ -70,7 +70,7 @@ extension Bridge {
         }
     }
 
-    private func submit(_ wish: ServerWish) {
+    private func submit(_ wish: ServerRequest) {
         switch wish {
         case .rooms(let backend):
             guard let account = backends[backend] else { return }

@@ -17,7 +17,7 @@ public final class Bridge {
     let roomTable: RoomTable
     let backends: BackendTable
     let lifecycle: Lifecycle
-    let serverWishes: ServerWishes
+    let serverWishes: ServerRequests
     let irc: IRCServer
 
     /// - Parameter stored: the state of an earlier process; nil: no store.

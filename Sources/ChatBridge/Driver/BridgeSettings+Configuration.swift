@@ -53,7 +53,7 @@ extension BridgeSettings {
         settings.registersBeforeConnect = configuration.identity.registrationBeforeConnect
         settings.bearerBackend = configuration.identity.bearer.isEmpty ? nil : configuration.identity.bearer
         settings.rejoins = configuration.identity.rejoin
-        settings.gateways = configuration.identity.webirc.compactMap { GatewaySettings($0) }
+        settings.gateways = configuration.identity.webirc.compactMap { WebIRCSettings($0) }
         self = settings
     }
 }
@@ -68,7 +68,7 @@ extension ServerPassword {
     }
 }
 
-extension GatewaySettings {
+extension WebIRCSettings {
     /// Nil for a gateway without a password, which loading refuses.
     init?(_ gateway: WebIRCConfiguration) {
         guard let password = ServerPassword(gateway.password) else { return nil }

@@ -4,7 +4,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// NAMES, LIST, TOPIC and MODE: how rooms are. What people do to each other there is in IRCServer+Moderation.
+// NAMES, LIST, TOPIC and MODE: a room's state. Its moderation is in IRCServer+Moderation.
 
 extension IRCServer {
     // MARK: - NAMES and LIST
@@ -14,7 +14,7 @@ extension IRCServer {
         askForTemplateRooms()
         let listing = RoomListing(filter: filter)
         session.appendLongAnswer(
-            LongAnswer(of: listing) { [unowned self, unowned session] in
+            ReplyGenerator(of: listing) { [unowned self, unowned session] in
                 switch listing.place {
                 case .open(let next): openRoomStep(listing, next, session)
                 case .unopened(let next): unopenedRoomStep(listing, next, session)
@@ -22,7 +22,7 @@ extension IRCServer {
             })
     }
 
-    private func openRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> LongAnswer.Step {
+    private func openRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> ReplyGenerator.Step {
         walk.spend()
         guard let room = roomTable.first(from: next) else {
             listing.listedOpenRooms()

@@ -5,13 +5,13 @@ import Identities
 import Rooms
 import Upstream
 
-// MODE, KICK, INVITE and TOPIC: what IRC users do to each other in a room.
+// MODE, KICK, INVITE and TOPIC: moderation of a room.
 
 extension IRCServer {
     /// Bytes of a mask in the ban list.
     static let maxMaskBytes = 200
 
-    /// The room of a moderator's command; nil after telling the client why not.
+    /// The room of a moderator's command; nil after a refusal.
     private func moderatedRoom(_ channel: String, _ session: IRCSession) -> Room? {
         guard let room = room(channel: channel, for: session) else {
             noSuchChannel(channel, session)
@@ -28,7 +28,7 @@ extension IRCServer {
         return room
     }
 
-    /// Something that an IRC user does in a room is told to everybody there, and has its place in the room's past.
+    /// Sends an IRC user's action to all clients in the room, and records it in the room's history.
     private func tellEvent(
         _ room: Room, _ command: String, _ params: [String], by person: Person, _ session: IRCSession
     ) {
@@ -54,7 +54,7 @@ extension IRCServer {
             reply(.rplChannelModeIs, room.channel, room.moderation.modeString, to: session)
             return reply(.rplCreationTime, room.channel, String(room.createdAt.milliseconds / 1000), to: session)
         }
-        // Anybody may look at the list; clients do so on their own.
+        // The ban list is public; clients request it automatically.
         if ["b", "+b", "-b"].contains(modes), params.count == 1 { return listBans(of: room, session) }
         guard let room = moderatedRoom(channel, session), let personID = session.person else { return }
         var changes = RoomModeChanges()
@@ -91,7 +91,7 @@ extension IRCServer {
             guard let text = rest.popFirst() else { return listBans(of: room, session) }
             ban(text, isSet, room, by: moderator, &changes, session)
         case "n":
-            // Set for good; asking for what is so already changes nothing.
+            // Always set: a request to set it changes nothing.
             if !isSet {
                 reply(.errUnknownMode, "n", "is always set: nobody speaks in a room without being in it", to: session)
             }
@@ -110,7 +110,7 @@ extension IRCServer {
         needMoreParams("MODE", session)
     }
 
-    /// An IRC user in the room; nil after telling the client why not.
+    /// An IRC user in the room; nil after a refusal.
     private func member(_ nick: String, of room: Room, _ session: IRCSession) -> (id: PersonID, person: Person)? {
         guard let (id, person) = context.identities.person(nick: nick) else {
             reply(.errNoSuchNick, PrintableText.word(nick), "No such nick", to: session)
@@ -170,7 +170,7 @@ extension IRCServer {
         for (index, nick) in nicks.prefix(Self.maxKickTargets).enumerated() {
             let channel = channels.count == 1 ? channels[0] : channels[index]
             guard let room = moderatedRoom(channel, session) else {
-                // One word about a room is enough.
+                // One refusal per room is enough.
                 if channels.count == 1 { return }
                 continue
             }
@@ -179,7 +179,7 @@ extension IRCServer {
             else { continue }
             let why = reason.map { IdentityMap.realname($0, maxBytes: Self.maxKickBytes) }
             let clients = sessions(of: target.id).filter { $0.rooms.contains(room.id) }
-            // What is said from now on is not for them.
+            // Later messages are not for them.
             for client in clients { endFollowing(room.id, client) }
             if let account = target.person.account {
                 dropCursors(of: account, in: room, for: session)
@@ -238,7 +238,7 @@ extension IRCServer {
         broadcast(told, in: room, except: session.id)
     }
 
-    /// The rooms that the client's user was invited to and has not entered.
+    /// Lists the rooms with an open invitation of the client's user.
     private func listInvitations(_ session: IRCSession) {
         if let person = session.person {
             for room in rooms where room.moderation.isInvited(person) {
@@ -250,8 +250,8 @@ extension IRCServer {
 
     // MARK: - TOPIC
 
-    /// A room whose topic comes from the configuration or the backend keeps it; the others get one from IRC, which lasts as
-    /// long as the process and is not told upstream.
+    /// A topic from the configuration or the backend is fixed; other rooms take one from IRC, which is neither
+    /// persisted nor sent upstream.
     ///
     /// Source: modern.ircdocs.horse, "TOPIC message".
     func setTopic(_ channel: String, to text: String, _ session: IRCSession) {
@@ -274,14 +274,14 @@ extension IRCServer {
         tellEvent(room, "TOPIC", [clean], by: person, session)
     }
 
-    // MARK: - Entering and speaking
+    // MARK: - Entry and speech
 }
 
 extension PersonMask {
     package init(_ mask: IRCMask) { self.init(text: mask.text, key: mask.key) { mask.matches($0) } }
 }
 
-/// The changes of a MODE that came about, as they are told.
+/// The effective changes of a MODE command, as they are announced.
 struct RoomModeChanges {
     private var modes = ""
     private var arguments: [String] = []

@@ -3,7 +3,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// MONITOR: who comes and goes, told to whoever asked, for IRC users and people upstream alike.
+// MONITOR: online and offline notifications, for IRC users and people upstream alike.
 
 extension IRCServer {
     /// MONITOR with its modifier in front.
@@ -27,7 +27,7 @@ extension IRCServer {
     private func startMonitoring(_ targets: [String], _ session: IRCSession) {
         var taken: [String] = []
         for (index, target) in targets.enumerated() {
-            // What can be nobody's nick is never there, and takes no place.
+            // An impossible nick is always offline, and takes no slot.
             if isPossibleNick(target) {
                 let entry = Monitors.Target(nick: target, folded: settings.casemapping.fold(target))
                 if monitors.add(entry, for: session.id) == .full {
@@ -52,7 +52,7 @@ extension IRCServer {
         }
     }
 
-    /// 730 for who is there, 731 for who is not.
+    /// Sends 730 for nicks online, 731 for the others.
     private func tellPresence(of nicks: [String], _ session: IRCSession) {
         var here: [String] = []
         var absent: [String] = []
@@ -73,7 +73,7 @@ extension IRCServer {
         }
     }
 
-    /// Words apart by commas, as many in each line as fit.
+    /// Words separated by commas, as many per line as fit.
     private func pack(_ words: [String], besides bytes: Int) -> [String] {
         // `:server 730 nick :` and the end of the line.
         let budget = 512 - settings.serverName.utf8.count - bytes - 12
@@ -88,13 +88,13 @@ extension IRCServer {
         return lines
     }
 
-    // MARK: - What happens
+    // MARK: - Events
 
-    /// Somebody came, or is gone, under this nick.
+    /// A person with this nick came online or went offline.
     package func presenceChanged(_ person: Person, isHere: Bool) {
         guard !monitors.isEmpty else { return }
         for client in monitors.watchers(of: settings.casemapping.fold(person.nick)) {
-            // Whoever leaves needs not be told.
+            // A disconnecting client needs no notification of itself.
             guard let session = sessions[client], isHere || !person.clients.contains(client) else { continue }
             deliver(
                 session.numeric(isHere ? .rplMonOnline : .rplMonOffline, isHere ? person.source : person.nick),

@@ -4,11 +4,11 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// Operators: who they are, and what they may do to IRC users. An operator is whoever has an administrator's account, by
-// having logged in to it or by OPER.
+// Operators, and their commands against IRC users. Logging in to an administrator's account, or OPER, makes a user an
+// operator.
 
 extension IRCServer {
-    /// The password was the account's.
+    /// Grants operator status after the right password, if the account is an administrator's.
     func becomeOperator(_ session: IRCSession, _ account: AccountSettings?) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         guard let account, account.isAdmin else {
@@ -25,9 +25,9 @@ extension IRCServer {
         promote(personID, session)
     }
 
-    // MARK: - One's own modes
+    // MARK: - User modes
 
-    /// `+i`, which everybody has, and what else is set.
+    /// The user modes: `+i`, common to all, and those set.
     func ownModes(_ personID: PersonID) -> String {
         var modes = "+i"
         if context.identities[personID]?.isBot == true { modes += "B" }
@@ -36,7 +36,7 @@ extension IRCServer {
         return modes
     }
 
-    /// MODE with one's own nick.
+    /// MODE with the client's own nick.
     ///
     /// Source: modern.ircdocs.horse, "User Modes"; IRCv3 bot-mode.
     func ownMode(_ params: [String], _ session: IRCSession) {
@@ -67,7 +67,7 @@ extension IRCServer {
         if isUnknown { reply(.errUModeUnknownFlag, "Unknown MODE flag", to: session) }
     }
 
-    /// Whether something changed.
+    /// - Returns: whether the mode changed.
     private func setOwnMode(_ letter: Character, _ isSet: Bool, _ personID: PersonID) -> Bool {
         switch letter {
         case "B":
@@ -75,9 +75,9 @@ extension IRCServer {
             context.identities.setBot(personID, isSet)
             return true
         case "w": return operators.setReadsWallops(personID, isSet)
-        // Only OPER makes an operator.
+        // Operator status is granted by OPER only.
         case "o": return !isSet && operators.remove(personID)
-        // Everybody is invisible: clients ask for it by themselves when they connect.
+        // All users are invisible; clients set this on connecting.
         default: return false
         }
     }

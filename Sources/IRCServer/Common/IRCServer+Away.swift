@@ -3,7 +3,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// Who is away. A person with several clients is here while one of them is: away is what the last of them says.
+// AWAY. A person with several clients is away once all of them are, with the text of the last.
 
 extension IRCServer {
     func awayReceived(_ text: String?, _ session: IRCSession) {
@@ -28,9 +28,9 @@ extension IRCServer {
         settleAway(of: personID, by: session)
     }
 
-    /// Draws the conclusion for a person of an account from what each client says.
+    /// Derives the away state of an account's person from those of its clients.
     ///
-    /// - Parameter session: the one that said something, or came; nil: one went.
+    /// - Parameter session: the client that changed its state or connected; nil: one disconnected.
     func settleAway(of personID: PersonID, by session: IRCSession? = nil) {
         let clients = sessions(of: personID)
         let away = clients.compactMap(\.away)
@@ -42,7 +42,9 @@ extension IRCServer {
         awayChanged(of: personID, to: text, other, isToldToo: true)
     }
 
-    /// - Parameter isToldToo: it is news to `session` as well.
+    /// Sets a person's away state, and notifies peers.
+    ///
+    /// - Parameter isToldToo: `session` is notified as well.
     private func awayChanged(of personID: PersonID, to text: String?, _ session: IRCSession, isToldToo: Bool = false) {
         guard let person = context.identities[personID], text != person.away else { return }
         context.identities.setAway(personID, text)

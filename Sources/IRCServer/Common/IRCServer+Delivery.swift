@@ -1,11 +1,11 @@
 import BridgeTypes
 import IRCProtocol
 
-// What handlers say: all of it leaves by ``Outbound`` and ``LongAnswers``.
+// Output of handlers, all of it through ``Outbound`` and ``ReplyGenerators``.
 
 extension IRCServer {
     package var sessions: KeyedObjects<Outbound.SessionByClient> { _read { yield outbound.sessions } }
-    var walk: WalkBudget { longAnswers.walk }
+    var walk: ReplyBudget { longAnswers.walk }
 
     func nextBatchReference() -> String { outbound.nextBatchReference() }
 
@@ -21,7 +21,7 @@ extension IRCServer {
 
     func deliver(_ said: IRCUtterance, to client: ClientID) { outbound.deliver(said, to: client) }
 
-    /// Delivers a line about somebody in several rooms.
+    /// Delivers a line about a person in several rooms.
     func deliver(_ message: IRCMessage, to client: ClientID, amid rooms: some Sequence<RoomID>) {
         outbound.deliver(message, to: client, amid: rooms)
     }
@@ -30,7 +30,7 @@ extension IRCServer {
         outbound.write(message, to: session, label: label, batch: batch)
     }
 
-    /// A line of a long answer counts for what the client's queue may hold.
+    /// Writes a line of a long answer, which counts toward the limit of the client's queue.
     func writePart(_ message: IRCMessage, to session: IRCSession, label: String? = nil, batch: String? = nil) {
         session.undrainedBytes += outbound.write(message, to: session, label: label, batch: batch)
     }

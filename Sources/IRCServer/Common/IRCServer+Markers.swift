@@ -5,10 +5,10 @@ import Identities
 import Rooms
 import Upstream
 
-// Read markers: of rooms, which know who is in them, and of private conversations, which are kept here by who they are with.
+// Read markers: of rooms, stored with the room, and of private conversations, stored here by correspondent.
 
 extension IRCServer {
-    /// Whose markers a client moves: the account's, else those of this one person while they are here.
+    /// The owner of a client's private markers: its account, else this person while connected.
     private func markerOwner(_ id: PersonID, _ person: Person) -> ChatID {
         person.account == nil ? visitor(id) : context.identities.puppetID(of: person, backend: "")
     }
@@ -48,7 +48,7 @@ extension IRCServer {
     private func moveMarker(_ target: String, to at: ChatTimestamp, _ session: IRCSession) {
         if target.hasPrefix("#") {
             guard let room = room(channel: target), session.rooms.contains(room.id) else {
-                // Clients mark their own PART as read: gamja.
+                // Clients mark a room as read after their own PART: gamja.
                 if let left = session.lastLeft, left == self.room(channel: target)?.id { return }
                 return refuseMarker(target, "INVALID_PARAMS", "You are not in that room", session)
             }
@@ -71,7 +71,7 @@ extension IRCServer {
         guard outcome != .full else {
             return refuseMarker(nick, "INTERNAL_ERROR", "You have too many read markers", session)
         }
-        // Without an account nobody could claim it later.
+        // Markers without an account have no later owner.
         if outcome == .moved, person.account != nil {
             context.keep(.marker(PrivateMarkers.storedKey, PrivateMarkers.stored(owner, with: folded, target)))
         }
@@ -79,7 +79,7 @@ extension IRCServer {
         tellMarker(line, moved: outcome == .moved, session)
     }
 
-    /// Answers who moved a marker, and tells the other clients of the same person.
+    /// Replies to the client that moved a marker, and notifies the person's other clients.
     private func tellMarker(_ line: IRCMessage, moved: Bool, _ session: IRCSession) {
         reply(line, session)
         guard moved else { return }
@@ -95,6 +95,6 @@ extension IRCServer {
         fail("MARKREAD", code, [PrintableText.word(target)], why, session)
     }
 
-    /// The person is gone; what is no account's ends with them.
+    /// Drops the markers of a disconnected person without an account.
     func forgetPrivateMarkers(of id: PersonID) { privateMessages.forgetMarkers(of: visitor(id)) }
 }

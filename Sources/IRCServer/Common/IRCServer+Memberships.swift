@@ -4,13 +4,13 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-// The rooms in which accounts are: what is remembered of them, and handed to the store.
+// Memberships: the rooms of accounts, in memory and in the store.
 
 extension IRCServer {
-    /// Whether clients of the account come back to its rooms: as the person chose, else as the configuration has it.
+    /// Whether clients of the account return to its rooms: the person's choice, else the configured default.
     func rejoins(_ account: String) -> Bool { choices.rejoins(AccountName.fold(account)) ?? settings.rejoins }
 
-    /// The client is in the room, and so is its account.
+    /// Records that the account is in the room, with one of its clients.
     func rememberMembership(_ room: Room, _ session: IRCSession) {
         guard let account = session.account?.name, rejoins(account) else { return }
         let (changes, isFull) = memberships.enter(
@@ -24,19 +24,19 @@ extension IRCServer {
         keepMemberships(changes, for: session)
     }
 
-    /// The account is in none of its rooms any more.
+    /// Deletes all memberships of the account.
     func forgetMemberships(of account: String, for author: IRCSession) {
         keepMemberships(memberships.leaveAll(account), for: author)
     }
 
-    /// The account is not in the room any more.
+    /// Deletes a membership of the account.
     ///
-    /// - Parameter author: whoever sees to that, and waits for the disk at the next PING.
+    /// - Parameter author: the client that caused it, whose next PONG waits for the write.
     func forgetMembership(of account: String, in room: StoredRoomKey, for author: IRCSession?) {
         keepMemberships(memberships.leave(room, account), for: author)
     }
 
-    /// Somebody leaves a room in which they are not: they do not want to come back to it either.
+    /// Deletes the membership for a PART from a room in which the client is not: it also declines to return.
     func forgetMembership(channel: String, _ session: IRCSession) {
         guard let account = session.account?.name else { return }
         let folded = settings.casemapping.fold(channel)
@@ -44,7 +44,7 @@ extension IRCServer {
         if let meant { forgetMembership(of: account, in: meant.room, for: session) }
     }
 
-    /// Has the store keep how it stands.
+    /// Persists changed memberships.
     private func keepMemberships(_ changes: [StoreOperation], for author: IRCSession?) {
         guard !changes.isEmpty else { return }
         if context.isDurable { author?.kept(under: context.ledger.next) }

@@ -3,12 +3,12 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// METADATA: what the backend knows of people upstream, to be read. Of all keys these have one, `display-name`; IRC users
-// and rooms have none, and nobody sets any.
+// METADATA, read only: the one key is `display-name`, of people upstream. IRC users and rooms have no keys, and none
+// can be set.
 
 extension IRCServer {
 
-    /// What METADATA of a target is about.
+    /// The target of a METADATA command.
     private enum MetadataTarget {
         case person(PersonID, Person)
         case room(Room)
@@ -21,7 +21,7 @@ extension IRCServer {
     /// Source: IRCv3 metadata.
     func metadata(_ params: [String], _ session: IRCSession) {
         guard session.caps.contains(.metadata) else {
-            // Every answer is a batch or a line that only clients with the capability understand.
+            // Every answer is a batch or a line that requires the capability.
             return reply(.errUnknownCommand, "METADATA", "Request the capability draft/metadata-2 first", to: session)
         }
         let keys = Array(params.dropFirst(2))
@@ -81,7 +81,7 @@ extension IRCServer {
         }
     }
 
-    /// The target under its own name; nil: there is none, or the client may not see it.
+    /// The target under its own name; nil: it does not exist, or is not visible to the client.
     private func metadataTarget(_ name: String, _ session: IRCSession) -> (String, MetadataTarget)? {
         if name == "*", let id = session.person, let person = context.identities[id] {
             return (person.nick, .person(id, person))
@@ -125,7 +125,7 @@ extension IRCServer {
             if !taken.contains(key) { taken.append(key) }
         }
         tell(.rplMetadataSubOK, taken, session)
-        // Whoever subscribes late gets what those got who did before they entered.
+        // A late subscription delivers the values that earlier ones got on entering.
         guard isNew else { return }
         for id in session.rooms { if let room = room(id) { syncMetadata(of: room, session, isAsked: false) } }
         for target in monitors.list(of: session.id) { tellMetadata(of: target.nick, session) }
@@ -152,9 +152,9 @@ extension IRCServer {
         }
     }
 
-    /// Keys in lines: few enough for a message's parameters and bytes.
+    /// Keys packed into lines, within a message's limits of parameters and bytes.
     private func packed(_ keys: [String], _ session: IRCSession) -> [[String]] {
-        // Of 15 parameters one is the nick; the bytes are those of a line less server, numeric and nick.
+        // The nick takes one of 15 parameters; the bytes are those of a line less server, numeric and nick.
         let budget = 400 - session.displayNick.utf8.count
         var lines: [[String]] = []
         var bytes = 0
@@ -170,11 +170,11 @@ extension IRCServer {
         return lines
     }
 
-    // MARK: - Telling
+    // MARK: - Notification
 
-    /// The names of all people of a room, in a batch.
+    /// Sends the display names of all people in a room, in a batch.
     ///
-    /// - Parameter isAsked: the client wants an answer even where there is nothing to tell.
+    /// - Parameter isAsked: the client requested an answer, even an empty one.
     func syncMetadata(of room: Room, _ session: IRCSession, isAsked: Bool = false) {
         guard session.caps.contains(.metadata), isAsked || metadata.wantsNames(session.id) else { return }
         let reference = nextBatchReference()
@@ -182,12 +182,12 @@ extension IRCServer {
         let id = room.id
         var cursor = 0
         session.appendLongAnswer(
-            LongAnswer { [unowned self, unowned session] in metadataStep(id, &cursor, reference, session) })
+            ReplyGenerator { [unowned self, unowned session] in metadataStep(id, &cursor, reference, session) })
     }
 
     private func metadataStep(
         _ id: RoomID, _ cursor: inout Int, _ batch: String, _ session: IRCSession
-    ) -> LongAnswer.Step {
+    ) -> ReplyGenerator.Step {
         let end = serverLine("BATCH", ["-" + batch])
         guard let room = room(id), metadata.wantsNames(session.id) else { return .last(end) }
         while let person = room.slots.next(&cursor) {
@@ -203,13 +203,13 @@ extension IRCServer {
         return .last(end)
     }
 
-    /// The client's own metadata at registration: none.
+    /// Sends the client's own metadata at registration: none.
     func tellOwnMetadata(_ session: IRCSession) {
         guard session.caps.contains(.metadata) else { return }
         replyBatch("metadata", [session.displayNick], [], session)
     }
 
-    /// What is known of somebody whom the client monitors.
+    /// Sends the metadata of a monitored person.
     func tellMetadata(of nick: String, _ session: IRCSession) {
         guard metadata.wantsNames(session.id), let (_, person) = context.identities.person(nick: nick),
             person.isPresent, let line = MetadataSubscriptions.line(of: person, from: settings.serverName)
@@ -224,7 +224,7 @@ extension IRCServer {
         deliver(line, to: session.id)
     }
 
-    /// Somebody upstream has another display name.
+    /// Notifies clients of a new display name upstream.
     func displayNameChanged(of personID: PersonID) {
         guard !metadata.isEmpty, let person = context.identities[personID],
             let line = MetadataSubscriptions.line(of: person, from: settings.serverName)

@@ -7,19 +7,19 @@ import Rooms
 import Upstream
 import WireBytes
 
-// What people chose for themselves: whom they do not hear, and what others are told of their reading.
+// Preferences of users: mutes, and receipts.
 
 extension IRCServer {
     func choicesOwner(_ session: IRCSession) -> AccountPreferences.Owner {
         session.account.map { .account(AccountName.fold($0.name)) } ?? .client(session.id)
     }
 
-    /// What somebody wants to be told of their reading, over what the room has; nil: they have said nothing.
+    /// The user's policy for sending receipts, which overrides the room's; nil: not set.
     func receiptsChoice(of session: IRCSession) -> ReceiptPolicy? {
         choices.receipts(of: choicesOwner(session)) ?? session.account?.receipts
     }
 
-    /// By what somebody is known who is not to be heard.
+    /// The identity under which a person is muted.
     func muteTarget(_ person: Person) -> AccountPreferences.Target {
         if case .remote(let key) = person.kind { return .remote(key) }
         return person.account.map { .account(AccountName.fold($0)) } ?? .nick(settings.casemapping.fold(person.nick))
@@ -29,12 +29,12 @@ extension IRCServer {
         choices.hasMutes && choices.isMuted(muteTarget(person), by: choicesOwner(session))
     }
 
-    /// Whether the client muted who said something.
+    /// Whether the client muted the message's author.
     func isMuted(_ message: StoredMessage, in room: Room, for session: IRCSession) -> Bool {
         choices.hasMutes && mutes(in: room, of: session).cover(message)
     }
 
-    /// Whom the client does not hear, as what they said in the room is kept.
+    /// The client's mutes in stored form, to be matched with stored messages of the room.
     func mutes(in room: Room, of session: IRCSession) -> StoredMutes {
         var mutes = StoredMutes()
         guard choices.hasMutes else { return mutes }
@@ -67,17 +67,17 @@ extension IRCServer {
 
     // MARK: - In the store
 
-    // What accounts chose is kept as a whole whenever something of it changes, and is there again before anybody can connect.
-    // Connections without an account leave nothing behind.
+    // All preferences of an account are written whenever one changes, and restored before clients can connect. Those of
+    // connections without an account are not persisted.
 
-    /// Has the store keep what the session's account chose.
+    /// Persists the preferences of the session's account.
     func keepChoices(of session: IRCSession) {
         guard let account = session.account else { return }
         context.keep(.choices(choices.stored(of: AccountName.fold(account.name))))
         if context.isDurable { session.kept(under: context.ledger.next) }
     }
 
-    /// The connection is the account's from now on, and what was chosen there too.
+    /// Moves the connection's preferences to the account.
     func moveChoices(of session: IRCSession, to account: AccountSettings) {
         if let chosen = choices.move(session.id, to: AccountName.fold(account.name)) { context.keep(.choices(chosen)) }
     }

@@ -4,17 +4,17 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-// What a client may negotiate, where that depends on how it came and on what there is at this moment: ways to log in, and
-// making an account.
+// Capabilities and values that depend on the connection and the current state: login mechanisms, and account
+// registration.
 
 extension IRCServer {
-    /// Whether a client that came like this may make an account now.
+    /// Whether a client of this origin may register an account now.
     func offersRegistration(to origin: ClientOrigin) -> Bool {
         guard keepsAccounts, origin.allowsLogin, context.ledger.condition == .sound else { return false }
         return settings.registration == .everybody || origin.isListenerLocal
     }
 
-    /// The ways to log in that can succeed on a connection like this.
+    /// The login mechanisms that can succeed on a connection of this origin.
     func mechanisms(for origin: ClientOrigin) -> [SASLMechanism] {
         guard origin.allowsLogin else { return [] }
         return settings.saslMechanisms.filter { mechanism in
@@ -34,7 +34,7 @@ extension IRCServer {
                 sts: origin.sts, relays: accounts.mayRelay)]
     }
 
-    /// Something that an offer depends on has changed: whoever is here hears of it.
+    /// Announces changed capabilities to connected clients.
     ///
     /// Source: IRCv3 capability-negotiation, "cap-notify".
     package func offersChanged() {

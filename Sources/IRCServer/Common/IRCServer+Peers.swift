@@ -4,15 +4,15 @@ import Identities
 import Rooms
 import WireBytes
 
-// Lines for all clients of a room, and for everybody who sees somebody.
+// Lines for all clients of a room, and for all peers of a person.
 
 extension IRCServer {
-    /// A room as IRC sees it.
+    /// The IRC side of a room.
     func channel(of room: Room) -> Channel {
         channels[room.id] ?? Channel(outbound, metadata, settings.limits, context)
     }
 
-    /// Lines for the client wait, or no longer.
+    /// Sets whether the room's lines for the client are held back.
     func setHeld(_ client: ClientID, _ isHeld: Bool, in room: Room) {
         if let member = room.locals[client] { channels[room.id]?.setHeld(member, isHeld, in: room) }
     }
@@ -21,8 +21,8 @@ extension IRCServer {
         channels[room.id]?.broadcast(line, except: except, in: room)
     }
 
-    /// A line for everybody who shares a room with the client, or is the same person, each once; not for the client
-    /// itself.
+    /// Sends a line to all clients that share a room with the client or belong to the same person, each once; not to
+    /// the client itself.
     func tellPeers(of session: IRCSession, _ line: IRCMessage) {
         defer { tellMonitors(of: session.person, line) }
         if session.rooms.count == 1, let room = room(session.rooms[0]) {
@@ -45,10 +45,10 @@ extension IRCServer {
         for watcher in watchers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: watcher, amid: ids) }
     }
 
-    /// Lines about a person that monitors may ask for who are in no room with them.
+    /// Lines about a person for extended-monitor clients without a common room.
     static let extendedCommands: Set<String> = ["AWAY", "ACCOUNT", "SETNAME"]
 
-    /// A line about a person, for those who watch them from afar.
+    /// Sends a line about a person to clients that monitor them.
     ///
     /// Source: IRCv3 extended-monitor.
     func tellMonitors(of personID: PersonID?, _ line: IRCMessage) {
@@ -56,7 +56,7 @@ extension IRCServer {
             let person = context.identities[personID]
         else { return }
         for client in monitors.watchers(of: settings.casemapping.fold(person.nick)) {
-            // Whether somebody hears of it at all is not for the exit door: it knows the line, not why it is sent.
+            // Checked here, since ``Outbound`` sees the line and not the reason for sending it.
             guard let session = sessions[client], session.caps.contains(.extendedMonitor),
                 session.person != personID, !sharesRoom(session, with: personID)
             else { continue }
@@ -68,13 +68,13 @@ extension IRCServer {
         session.rooms.contains { room($0)?.slots.contains(person) ?? false }
     }
 
-    /// The line is told to everybody in the room, the client included.
+    /// Sends the line to all clients in the room, this one included.
     func tellRoom(_ room: Room, _ line: IRCMessage, by session: IRCSession) {
         reply(line, session)
         broadcast(line, in: room, except: session.id)
     }
 
-    /// What the room is about; empty: nobody said.
+    /// The room's topic; empty: none.
     func topic(of room: Room) -> String {
         room.settings.topic.isEmpty ? room.moderation.topic?.text ?? "" : room.settings.topic
     }

@@ -6,26 +6,26 @@ import Rooms
 import Upstream
 import WireBytes
 
-// IRC users and their clients, as commands look for them.
+// Lookup of IRC users and their clients.
 
 extension IRCServer {
-    /// The sessions of one person, in the order in which they came.
+    /// The sessions of one person, in the order of connecting.
     package func sessions(of person: PersonID?) -> [IRCSession] {
         guard let person, let known = context.identities[person] else { return [] }
         return known.clients.compactMap { sessions[$0] }
     }
 
-    /// The person as whom an account is here already.
+    /// The present person of an account.
     package func person(of account: AccountSettings) -> PersonID? {
         context.identities.person(account: AccountName.fold(account.name))
     }
 
     func account(named name: String) -> AccountSettings? { accounts[name] }
 
-    /// Whether the client is an operator's.
+    /// Whether the client has operator status.
     func isOperators(_ session: IRCSession) -> Bool { session.person.map { operators.contains($0) } ?? false }
 
-    /// The rooms in which a person is and which the client may see.
+    /// The rooms of a person that are visible to the client.
     func visibleRooms(of id: PersonID, _ person: Person, _ session: IRCSession) -> [Room] {
         switch person.kind {
         case .local:

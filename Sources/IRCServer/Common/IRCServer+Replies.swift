@@ -4,7 +4,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// Answers that many commands give, and what lines about IRC users carry.
+// Replies common to many commands, and tags of lines about IRC users.
 
 extension IRCServer {
     func unknownCommand(_ verb: String, _ session: IRCSession) {
@@ -36,7 +36,7 @@ extension IRCServer {
         reply(.errNoSuchServer, shown.isEmpty ? "*" : shown, "No such server; this one stands alone", to: session)
     }
 
-    /// Answers with a batch. Of a labeled answer it is a part.
+    /// Replies with a batch, as part of a labeled response if there is one.
     func replyBatch(_ type: String, _ params: [String], _ lines: [IRCMessage], _ session: IRCSession) {
         let reference = nextBatchReference()
         reply(serverLine("BATCH", ["+" + reference, type] + params), session)
@@ -65,17 +65,17 @@ extension IRCServer {
         reply(serverLine("FAIL", [command, code] + context + [text]), session)
     }
 
-    /// A line of the server's own.
+    /// A line with the server as its source.
     func serverLine(_ command: String, _ params: [String] = []) -> IRCMessage {
         IRCMessage(source: settings.serverName, command: command, params: params)
     }
 
-    /// A line about something that an IRC user does now.
+    /// A line about a current action of an IRC user.
     func line(_ command: String, by person: Person, _ params: [String]) -> IRCMessage {
         IRCMessage(tags: stamp(person), source: person.source, command: command, params: params)
     }
 
-    /// Tags of a line about something that an IRC user does now.
+    /// Tags of a line about a current action of an IRC user.
     func stamp(_ person: Person) -> [IRCTag] { RoomSpeaker(person).tags(at: context.now.wall) }
 }
 

@@ -4,7 +4,7 @@ import Identities
 import Rooms
 import Upstream
 
-// What a client may do in a room: see and enter it, read its past, speak there, moderate it.
+// Permissions of a client in a room: to see and enter it, read its history, speak, moderate.
 
 extension IRCServer {
     /// Whether the client may see and enter the room.
@@ -13,7 +13,7 @@ extension IRCServer {
         return allowed.contains(room.settings.name)
     }
 
-    /// Why an IRC user may not enter a room that their account would let them into; nil: they may.
+    /// The refusal of a room that the account permits, by the room's modes and bans; nil: the user may enter.
     func barrier(to room: Room, _ session: IRCSession) -> IRCMessage? {
         guard let personID = session.person, !operators.contains(personID),
             let person = context.identities[personID]
@@ -28,7 +28,7 @@ extension IRCServer {
         return nil
     }
 
-    /// Why an IRC user in the room may not speak there; nil: they may.
+    /// The refusal of a message from an IRC user in the room; nil: the user may speak.
     func silence(in room: Room, _ session: IRCSession) -> IRCMessage? {
         guard room.moderation.has(.moderated) || !room.moderation.bans.isEmpty, let personID = session.person,
             !operators.contains(personID), room.moderation.prefixes(of: personID).isEmpty
@@ -41,17 +41,18 @@ extension IRCServer {
         return session.numeric(.errCannotSendToChan, room.channel, "You are banned from this room (+b)")
     }
 
-    /// Whether the client moderates the room: as an operator there, or an administrator who is in it.
+    /// Whether the client moderates the room: as its operator, or as an administrator in it.
     func mayModerate(_ room: Room, _ session: IRCSession) -> Bool {
         guard let person = session.person else { return false }
         return room.moderation.isOperator(person) || operators.contains(person)
     }
 
-    /// Whether the session may see what was said in the room: it is there; or it could enter, and its account was given the
-    /// room by name, or this client of the account was there and did not leave: clients ask for what they missed before they
-    /// enter their rooms again.
+    /// Whether the session may read the room's history: it is in the room; or it could enter, and the room is named in
+    /// its account, or this client of the account was in it and did not leave: clients request history before they
+    /// rejoin.
     ///
-    /// An account that may enter every room must have been in one to read it, as people in a room expect to see who is there.
+    /// An account with access to every room must have been in one to read it, since people in a room expect to see its
+    /// readers.
     ///
     /// Source: IRCv3 chathistory, "Security Considerations".
     func mayReadHistory(of room: Room, _ session: IRCSession) -> Bool {
@@ -62,13 +63,13 @@ extension IRCServer {
         return account.rooms != nil || isMember(of: room, session)
     }
 
-    /// Whether the client was in the room, and did not leave it since: it only lost its connection.
+    /// Whether the client was in the room and did not leave it: it only disconnected.
     func isMember(of room: Room, _ session: IRCSession) -> Bool {
         guard let account = session.account, let name = session.clientName else { return false }
         return cursors.place(of: ClientKey(account: account.name, client: name), in: room.storedKey) != nil
     }
 
-    /// The room that a client means, where it may enter that; any other does not exist for it.
+    /// The room of a channel name, if the client may enter it; any other does not exist for the client.
     func room(channel: String, for session: IRCSession) -> Room? {
         room(channel: channel).flatMap { mayEnter($0, session) ? $0 : nil }
     }

@@ -4,30 +4,31 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-/// What a client asked to see of the past, on its way to it.
+/// A history answer on its way to a client.
 ///
-/// | phase    | meaning                                                   | leaves by                                             |
-/// |----------|-----------------------------------------------------------|--------------------------------------------------------|
-/// | begun    | waits behind other answers                                | its turn → placing, searching, writing                 |
-/// | placing  | the store was asked where the page lies                   | answer → fetching, writing; failure, time-out → failed |
-/// | fetching | the room's backend was asked for older messages           | answer → placing; none, time-out → placing, for the last time |
-/// | reading  | the store was asked for some messages of the page, or to look for some | answer → writing, reading; failure, time-out → failed |
-/// | writing  | lines go out as the client's queue drains                 | all read are written → reading, over                   |
-/// | failed   | a refusal goes out                                        | over                                                   |
+/// | phase    | meaning                                   | leaves by                                               |
+/// |----------|-------------------------------------------|---------------------------------------------------------|
+/// | begun    | queued behind other answers               | its turn → placing (a page), writing                    |
+/// | placing  | the page's positions are being read       | done → fetching, writing; failure, time-out → failed    |
+/// | fetching | older messages are being requested        | answer → placing; none, time-out → placing, a last time |
+/// | reading  | messages are being read, or searched      | done → writing, reading; failure, time-out → failed     |
+/// | writing  | lines go out as the client's queue drains | all read ones are written → reading, over               |
+/// | failed   | a refusal goes out                        | over                                                    |
 ///
-/// While it waits the client's later lines wait too, so that answers come in the order of the questions; nobody else's do.
+/// While it waits the client's later lines wait too, so that answers come in the order of the requests; other clients
+/// are not delayed.
 package final class HistoryAnswer {
-    /// Messages in one answer of the store, as many as a backlog reads: they may be large.
+    /// Messages in one read of the store, as many as of a backlog: they may be large.
     static let readCount = Backlog.pageCount
-    /// How long the disk may take for one question, and for all steps of a search.
+    /// Time limit of one read, and of all steps of a search.
     static let patience: Duration = .seconds(10)
-    /// Bytes of texts that one search looks at: about a second of work.
+    /// Bytes of text examined by one search: about a second of work.
     static let maxSearchedBytes = 256 << 20
-    /// Bytes, about, of the messages that a search found and that wait until all was searched.
+    /// Bytes, about, of the matches of a search, which are held until it is complete.
     static let maxFoundBytes = 16 << 20
-    /// How long older messages are waited for: then there is what there is.
+    /// Time limit of the backend; then the page consists of the messages at hand.
     static let backendPatience: Duration = .seconds(10)
-    /// Questions to the backend for one page.
+    /// Requests to the backend for one page.
     static let maxFetches = 10
 
     enum Phase: Equatable {
@@ -39,7 +40,7 @@ package final class HistoryAnswer {
         case failed(HistoryRefusal)
     }
 
-    /// What is answered.
+    /// The request that is answered.
     enum Question {
         case page(RoomID, subcommand: String, target: String, StoredPageQuery)
         /// Of a private conversation.
@@ -49,7 +50,7 @@ package final class HistoryAnswer {
         case lines
     }
 
-    /// Where something was said.
+    /// The room or the conversation of a message.
     enum Place {
         case room(RoomID)
         case conversation(PrivateView)
@@ -62,38 +63,38 @@ package final class HistoryAnswer {
 
     let client: ClientID
     private(set) var question: Question
-    /// How the service tells it; nil: as CHATHISTORY and SEARCH do.
+    /// The answer's form as text of the service; nil: the form of CHATHISTORY and SEARCH.
     private(set) var reading: ServiceReading?
-    /// Of the BATCH, behind its reference.
+    /// Parameters of the BATCH, behind its reference.
     let batchParams: [String]
     let label: String?
     private(set) var phase = Phase.begun
-    /// What the store was asked for a page.
+    /// The query sent to the store for a page.
     private(set) var asked: StoredPageQuery?
-    /// The room's backend has time until then; nil: it was not asked.
+    /// The deadline of the room's backend; nil: it was not asked.
     private var backendDeadline: MonotonicInstant?
     private var fetchCount = 0
-    /// The backend gives nothing more.
+    /// The backend has nothing more.
     private var takesNoOlder = false
-    /// It was asked, and did not answer.
+    /// The backend was asked, and did not answer.
     private(set) var hasBackendFailed = false
-    /// Places in the page that are not read yet, in order; those before `readUpTo` are.
+    /// The page's positions, in order; those before `readUpTo` are read.
     private var places: [Int64] = []
     private var readUpTo = 0
-    /// What is to be searched, the next one last.
+    /// Rooms and conversations still to be searched, the next one last.
     private(set) var placesLeft: [Place]
-    /// The next step in the place that is searched now; nil: the first one.
+    /// The next step in the place being searched; nil: the first one.
     private(set) var searchRest: StoredSearch?
-    /// No step of the search is taken later than this.
+    /// The deadline of the search.
     private var searchUntil = MonotonicInstant(nanoseconds: .max)
     private var searchedBytes = 0
-    /// There may be more that matches than what was found.
+    /// There may be more matches than those found.
     private(set) var isSearchCut = false
-    /// What was found, oldest first.
+    /// Matches, oldest first.
     private(set) var found: [Row] = []
-    /// Of a page, the messages to which somebody goes back who asks for the next one.
-    private(set) var ends = PageEnds()
-    /// What is not rendered yet, the last one first.
+    /// The messages of a page from which a client requests the next page.
+    private(set) var ends = PageBoundaries()
+    /// Rows that are not rendered yet, the last one first.
     private var rows: [Row] = []
     /// Lines to write, the last one first.
     private var lines: [IRCMessage]
@@ -116,36 +117,36 @@ package final class HistoryAnswer {
 
     // MARK: - Phases
 
-    /// Its turn has come.
+    /// Starts the answer.
     func begin(now: MonotonicInstant) {
         phase = .writing
         if isSearch { searchUntil = now + Self.patience }
     }
 
-    /// The store or the backend was asked.
+    /// Waits for the store or the backend.
     func wait(_ phase: Phase) { self.phase = phase }
 
-    /// The store is to be asked this about a page of a room.
+    /// Notes the query sent to the store for a page of a room.
     func ask(_ query: StoredPageQuery) { asked = query }
 
-    /// The page is to be found by other references, or in another place.
+    /// Replaces the request: other references, or another place.
     func ask(instead question: Question) { self.question = question }
 
-    /// The store answers; false: that is waited for no longer.
+    /// Takes an answer of the store; false: it is no longer expected.
     func answered(_ id: StoreReadID) -> Bool {
         guard phase == .reading(id) else { return false }
         phase = .writing
         return true
     }
 
-    /// What is written stays written; what is not begun is refused.
+    /// Fails: written lines stay, an answer that has not begun is refused.
     ///
-    /// - Parameter refusal: nil: the store or the backend does not do its part.
+    /// - Parameter refusal: nil: the store or the backend failed.
     func fail(_ refusal: HistoryRefusal? = nil) { phase = .failed(refusal ?? failure) }
 
     // MARK: - Older messages
 
-    /// How long the backend may take for older messages; nil: it is not asked any more.
+    /// Time left for older messages of the backend; nil: it is not asked any more.
     func backendPatience(now: MonotonicInstant) -> Duration? {
         guard !takesNoOlder, fetchCount < Self.maxFetches else { return nil }
         let deadline = backendDeadline ?? now + Self.backendPatience
@@ -153,28 +154,28 @@ package final class HistoryAnswer {
         return deadline - now
     }
 
-    /// The backend was asked.
+    /// Notes a request to the backend.
     func fetching() {
         fetchCount += 1
         phase = .fetching
     }
 
-    /// The backend gave something, or nothing.
+    /// Notes the backend's answer: older messages, or none.
     func fetched(_ hasCome: Bool) {
         takesNoOlder = !hasCome
         hasBackendFailed = !hasCome
     }
 
-    /// There would be something older, and it is not to be had.
+    /// Notes that older messages exist, but are not available.
     func missesOlder() { hasBackendFailed = true }
 
     // MARK: - Pages
 
-    /// The page is known.
+    /// Sets the content of the page.
     ///
     /// - Parameters:
-    ///   - front: messages that are here already, oldest first.
-    ///   - places: of those that come behind them.
+    ///   - front: messages at hand, oldest first.
+    ///   - places: positions of the messages behind them.
     func placed(_ front: [Row], places: [Int64]) {
         rows = front.reversed()
         self.places = places
@@ -182,32 +183,31 @@ package final class HistoryAnswer {
         phase = .writing
     }
 
-    /// The next places to read; nil: all are.
+    /// The next positions to read; nil: all are read.
     var nextRead: (after: Int64, through: Int64)? {
         guard readUpTo < places.count else { return nil }
         let last = min(readUpTo + Self.readCount, places.count) - 1
         return (places[readUpTo] &- 1, places[last])
     }
 
-    /// An answer of the store to ``nextRead``. What is not in the page is left out.
+    /// Takes the store's answer to ``nextRead``. Rows that are not in the page are left out.
     func take(_ read: [StoredMessage], of place: Place) {
         guard let (after, through) = nextRead else { return }
         let end = min(readUpTo + Self.readCount, places.count)
         let wanted = Set(places[readUpTo..<end])
         rows = read.filter { $0.sequence > after && $0.sequence <= through && wanted.contains($0.sequence) }
             .sorted { $0.sequence > $1.sequence }.map { Row(place: place, message: $0) }
-        // The store reads so many at a time, and between the page's messages there may be others.
+        // A read has a limit, and there may be other rows between the page's.
         let reached = read.count < Self.readCount ? through : read.last?.sequence ?? through
         while readUpTo < end, places[readUpTo] <= reached { readUpTo += 1 }
     }
 
     // MARK: - Searches
 
-    /// The place that is next cannot be searched.
+    /// Skips the next place, which cannot be searched.
     func skipPlace() { placesLeft.removeLast() }
 
-    /// One more step was taken. Of all that was found, the newest are shown, or the oldest where they are looked for from a
-    /// time on.
+    /// Takes a step's result. Of all matches, the newest are shown, or the oldest in a search from a time on.
     func searched(_ search: StoredSearch, _ step: StoredSearchStep, now: MonotonicInstant) {
         guard let place = placesLeft.last else { return }
         searchRest = step.rest
@@ -222,7 +222,7 @@ package final class HistoryAnswer {
         }
     }
 
-    /// Of all that was found, as much as is shown.
+    /// Retains matches up to the limits.
     private func keep(_ more: [StoredMessage], of place: Place, _ search: StoredSearch) {
         let all = (found + more.map { Row(place: place, message: $0) }).enumerated()
             .sorted { ($0.element.message.at, $0.offset) < ($1.element.message.at, $1.offset) }.map(\.element)
@@ -237,7 +237,7 @@ package final class HistoryAnswer {
         found = search.isForwards ? Array(kept) : kept.reversed()
     }
 
-    /// Everything was searched.
+    /// Takes the matches of the completed search as rows.
     func takeFound() {
         rows = found.reversed()
         found = []
@@ -251,7 +251,7 @@ package final class HistoryAnswer {
         batch = reference
     }
 
-    /// The next line; nil at the end of what was read.
+    /// The next line; nil at the end of the rows read.
     func nextLine(_ render: (Row) -> [IRCMessage]) -> IRCMessage? {
         while lines.isEmpty, let row = rows.popLast() {
             lines = render(row).reversed()
@@ -262,20 +262,20 @@ package final class HistoryAnswer {
         return line
     }
 
-    // MARK: - The service's words
+    // MARK: - Text of the service
 
-    /// The service told a message.
+    /// Counts a message shown by the service.
     ///
-    /// - Parameter isInList: among others.
+    /// - Parameter isInList: it is one of several.
     func told(_ msgid: String, isInList: Bool) { reading?.told(msgid, isInList: isInList) }
 
-    /// A message of somebody muted is left out.
+    /// Counts a message left out, of a muted user.
     func leftOut() { reading?.leftOut() }
 
-    /// A message that the last room did not have is looked for in this one; nil: in none.
+    /// The next room to search for a message; nil: there is none.
     func nextRoom() -> RoomID? { reading?.nextRoom() }
 
-    /// The same is looked for elsewhere.
+    /// Starts again in another place.
     func beginAgain(_ question: Question) {
         self.question = question
         phase = .begun
@@ -283,7 +283,7 @@ package final class HistoryAnswer {
 
     var isSearch: Bool { if case .search = question { true } else { false } }
 
-    /// The FAIL when the store or the backend does not do its part.
+    /// The FAIL for a failure of the store or the backend.
     private var failure: HistoryRefusal {
         switch question {
         case .page(_, let subcommand, let target, _), .conversation(_, let subcommand, let target, _):
@@ -296,8 +296,8 @@ package final class HistoryAnswer {
     }
 }
 
-/// The messages that a page may consist of: what the backend has of before the room's beginning, as far as it is here, and
-/// what the store said of its own.
+/// The messages that a page may consist of: those of the backend before the room's beginning, as far as they are at
+/// hand, and those of the store.
 struct KnownOrder: StoredOrder {
     let older: [StoredMessage]
     let kept: StoredPlaces
@@ -318,7 +318,7 @@ struct KnownOrder: StoredOrder {
             guard let row = older.first(where: { $0.msgid == msgid }) else { return span }
             return StoredSpan(start: row.sequence, end: row.sequence &+ 1)
         case .time(let at):
-            // Whoever bears this very time is meant, here or there.
+            // Any message with exactly this time matches, here or there.
             let isKept = query.references.indices.contains(index) && query.references[index] == .timeOrBeginning(at)
             if isKept, span != .beginning { return span }
             guard let first = older.first(where: { $0.at >= at }) else { return span }
@@ -342,14 +342,14 @@ struct KnownOrder: StoredOrder {
         Array(places(from: lower, before: upper).suffix(limit))
     }
 
-    /// Whether the page may be another one if there were messages older than all of these.
+    /// Whether the page could be different, if there were messages older than all of these.
     func wantsOlder(_ query: StoredPageQuery, _ found: [Int64], _ spans: [StoredSpan]) -> Bool {
-        // What does not reach the room's beginning comes without it.
+        // The store omits the beginning where a page does not reach it.
         guard query.limit > 0, spans.count == query.references.count,
             !older.isEmpty || !kept.beginning.isEmpty || kept.sequences.isEmpty
         else { return false }
         let first = older.first?.sequence ?? kept.beginning.first?.sequence ?? .max
-        /// A time in front of everything known may be among what is older; one that something known bears is there.
+        /// A time before all known messages may be among older ones; the time of a known message is settled.
         func isOpen(_ reference: StoredReference, _ span: StoredSpan) -> Bool {
             if reference.time != nil { span.start <= first && span.start == span.end } else { false }
         }

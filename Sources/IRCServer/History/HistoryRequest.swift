@@ -3,7 +3,7 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-/// Why a request for what was said before is not carried out: the words of its FAIL.
+/// The reason for refusing a history request: the text of its FAIL.
 struct HistoryRefusal: Error, Equatable {
     var command = "CHATHISTORY"
     var code: String
@@ -26,15 +26,15 @@ struct HistoryRefusal: Error, Equatable {
     }
 }
 
-/// What `CHATHISTORY` asks for. Only the form is checked.
+/// A `CHATHISTORY` request. Only the syntax is checked.
 ///
 /// Source: IRCv3 chathistory, "Subcommands".
 enum HistoryRequest: Equatable {
     case page(subcommand: String, target: String, StoredPageQuery.Selection, limit: Int)
-    /// Those whose newest message lies between the times, counted from the first one.
+    /// Targets whose newest message lies between the times, counted from the first time.
     case targets(from: ChatTimestamp, to: ChatTimestamp, limit: Int)
 
-    /// Digits of a limit that count: more than any limit has.
+    /// Significant digits of a limit: more than any limit has.
     private static let maxLimitDigits = 9
 
     /// - Parameter params: at least the subcommand.
@@ -103,15 +103,15 @@ enum HistoryRequest: Equatable {
     }
 }
 
-/// What `SEARCH` asks for. Only the form is checked.
+/// A `SEARCH` request. Only the syntax is checked.
 ///
 /// Source: soju, search.
 struct SearchRequest: Equatable {
-    /// The room, or with whom in private; nil: all of them.
+    /// The room, or the nick of a private conversation; nil: all of them.
     var channel: String?
     let search: StoredSearch
 
-    /// Messages in one answer: about as many as somebody looks through. Each is held until it is written.
+    /// Messages in one answer: about as many as a user reads. Each is held until it is written.
     static let maxLimit = 100
 
     /// - Parameter params: the attributes, written like tags.

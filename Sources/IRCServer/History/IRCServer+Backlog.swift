@@ -5,16 +5,16 @@ import Rooms
 import Upstream
 import WireBytes
 
-// What was said before a client entered: read from the store page by page, or from memory where nothing is persisted, and
+// Backlogs: messages from before a client's join, read from the store page by page, or from memory without a store, and
 // written as the client's queue drains.
 
 extension IRCServer {
-    // MARK: - When it begins
+    // MARK: - Start
 
-    /// What the session, which is about to enter, is shown of what was said before: what it has missed where it has a cursor,
-    /// else the last lines; nil: nothing.
+    /// The backlog of a session that is about to enter: the messages behind its client's cursor, or without one the
+    /// newest; nil: none.
     func backlog(of room: Room, _ session: IRCSession) -> Backlog? {
-        // Whoever can ask for it asks for it: IRCv3 chathistory, "Implementation".
+        // Clients with chathistory request it themselves: IRCv3 chathistory, "Implementation".
         guard !session.caps.contains(.chatHistory) else { return nil }
         let newest = Int64(room.lastSequence)
         guard let client = following(session)?.client, let place = cursors.place(of: client, in: room.storedKey) else {
@@ -27,7 +27,7 @@ extension IRCServer {
             isMoreLeftOut: isMore, startedAt: room.entry(sequence: Int(clamping: place))?.at)
     }
 
-    /// The newest messages, but for those that the connection was shown when it was in the room before.
+    /// The newest messages, except those shown to the connection during an earlier stay.
     private func lastLines(of room: Room, through newest: Int64, _ session: IRCSession) -> Backlog? {
         let shown = session.shown[room.storedKey] ?? -1
         guard room.settings.historyOnJoin > 0, shown < newest else { return nil }
@@ -37,7 +37,7 @@ extension IRCServer {
             isMoreLeftOut: false)
     }
 
-    /// What is kept of the room was read: those who entered before that have their place in its order now.
+    /// The room's order is restored: members that entered earlier get their place in it now.
     package func orderIsKnown(_ room: Room) {
         for client in room.locals.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], following(session)?.rooms[room.id] == nil else { continue }
@@ -53,12 +53,11 @@ extension IRCServer {
 
     // MARK: - Reading
 
-    /// Asks the store for what comes next. It answers when it has, or can show, all that was said until now. Memory has it at
-    /// once.
+    /// Requests the next page. The store answers once it has, or can show, every message so far; memory at once.
     ///
     /// - Returns: whether there is something to write already.
     @discardableResult
-    private func read(_ backlog: Backlog, _ session: IRCSession, _ following: Following) -> Bool {
+    private func read(_ backlog: Backlog, _ session: IRCSession, _ following: FollowedRooms) -> Bool {
         guard let room = room(backlog.room) else { return false }
         guard context.isDurable else {
             backlog.take(
@@ -86,7 +85,7 @@ extension IRCServer {
         backlog.ask(ask(as: .backlog(session.id, backlog.room), question), about, now: context.now.monotonic)
     }
 
-    /// The store has answered.
+    /// Handles the store's answer.
     package func backlogRead(
         _ id: StoreReadID, _ outcome: Result<[StoredMessage], StoreFailure>, of place: RoomID, for client: ClientID
     ) {
@@ -111,7 +110,7 @@ extension IRCServer {
             }
             outbound.setTimer(session, following)
         case (.success(let found), .begin(let page)):
-            // What is removed is removed from the front.
+            // Retention deletes from the front.
             if found.isEmpty { backlog.put(unkeptNotice(backlog, until: page.first?.at)) }
             backlog.take(page)
             write(backlog, session)
@@ -130,7 +129,9 @@ extension IRCServer {
         return roomNotice(backlog, "\(count ?? "Older messages were") left out.")
     }
 
-    /// - Parameter until: when the oldest was said that is kept; nil: nothing is.
+    /// The notice that missed messages are no longer stored.
+    ///
+    /// - Parameter until: the time of the oldest stored message; nil: none is stored.
     private func unkeptNotice(_ backlog: Backlog, until: ChatTimestamp?) -> IRCMessage {
         let end = min(until ?? context.now.wall, context.now.wall)
         let span = backlog.startedAt.map { Room.span(min($0, end), end) }
@@ -143,7 +144,7 @@ extension IRCServer {
         serverLine("NOTICE", [room(backlog.room)?.channel ?? "*", "*** " + text])
     }
 
-    /// The client gets the room without what cannot be read. Its cursor stays where it is.
+    /// Ends a backlog that cannot be read: the client gets the room without it. Its cursor does not move.
     func giveUp(_ backlog: Backlog, _ session: IRCSession) {
         guard backlog.fail() else { return }
         closeBatch(backlog, session)
@@ -154,7 +155,7 @@ extension IRCServer {
 
     // MARK: - Writing
 
-    /// There are lines to write.
+    /// Starts writing; there are lines.
     private func write(_ backlog: Backlog, _ session: IRCSession) {
         backlog.beginWriting()
         append(backlog, session)
@@ -168,12 +169,12 @@ extension IRCServer {
         outbound.endBatch(reference, session)
     }
 
-    /// What was said in a room while the client was away.
+    /// Queues a backlog behind the client's other answers.
     func append(_ backlog: Backlog, _ session: IRCSession) {
         let id = backlog.room
         session.appendLongAnswer(
-            LongAnswer(of: backlog) { [unowned self, unowned session] in
-                // What was said before is no part of the answer to a labeled line.
+            ReplyGenerator(of: backlog) { [unowned self, unowned session] in
+                // A backlog is no part of the answer to a labeled line.
                 if session.following?.backlog(of: id)?.isAnnounced == false { longAnswers.endBatch(session) }
                 return writeBacklog(of: id, session) ? .more(nil) : .last(nil)
             })
@@ -186,14 +187,14 @@ extension IRCServer {
         }
         switch backlog.phase {
         case .announced:
-            // Behind what else the client is told of its rooms, as when the store has to answer first.
+            // Behind the other replies about the client's rooms, as when the store has to answer first.
             if read(backlog, session, following) { append(backlog, session) }
             return false
         case .reading: return false
         case .writing:
             if let line = backlog.nextLine({ self.lines(of: $0, for: session, backlog, room) }) {
                 writePart(line, to: session, batch: backlog.batch)
-                // A PING that goes now asks about this, too.
+                // A PING sent now covers this line, too.
                 following.wrote(backlog, upTo: backlog.written)
                 return true
             }
@@ -216,7 +217,7 @@ extension IRCServer {
         }
     }
 
-    /// The lines of one message, the batch begun before the first of all.
+    /// The lines of one message; the batch is opened before the first of all.
     private func lines(
         of message: StoredMessage, for session: IRCSession, _ backlog: Backlog, _ room: Room
     ) -> [IRCMessage] {
@@ -239,11 +240,11 @@ extension IRCServer {
     }
 
     private func backlogIsOver(
-        _ backlog: Backlog, _ room: Room, _ session: IRCSession, _ following: Following
+        _ backlog: Backlog, _ room: Room, _ session: IRCSession, _ following: FollowedRooms
     ) {
         following.end(backlog)
         setHeld(session.id, false, in: room)
-        // Whoever could not get what it missed gets it again from there, with what is said now.
+        // A failed backlog of missed messages leaves the cursor: the next join replays them, with later ones.
         if !backlog.hasFailed || backlog.kind == .lastLines { following.goLive(room.id) }
         if lifecycle.phase == .asking { stopShowing(session, following) }
         askSoon(session, following)
@@ -252,16 +253,16 @@ extension IRCServer {
         forgetIdleFollowing(session)
     }
 
-    /// Most clients without an account have nothing to follow most of the time.
+    /// Releases unused state: most clients without an account have nothing to follow most of the time.
     private func forgetIdleFollowing(_ session: IRCSession) {
         if let following = session.following, following.client == nil, following.backlogs.isEmpty {
             session.endFollowing()
         }
     }
 
-    // MARK: - When the client leaves
+    // MARK: - Leaving
 
-    /// The client is leaving the room, and gets the lines that waited.
+    /// Ends a client's stay in the room; held lines are delivered to it.
     func endFollowing(_ id: RoomID, _ session: IRCSession) {
         if let room = room(id), session.rooms.contains(id) {
             session.noteShown(Int64(room.lastSequence), in: room.storedKey)
@@ -280,7 +281,7 @@ extension IRCServer {
         forgetIdleFollowing(session)
     }
 
-    /// Shows what was said before in a room, as the client can have it.
+    /// A renderer of the room's stored messages, by the client's capabilities.
     func renderer(of room: Room, for session: IRCSession) -> BacklogRenderer {
         BacklogRenderer(
             channel: room.channel, serverName: settings.serverName, limits: settings.limits,

@@ -5,19 +5,20 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// Whether a client with a cursor has what was written to it.
+// Delivery cursors: acknowledgement of the lines written to a client.
 //
-// A connection follows the cursor in each room that it enters: what it was given since then, in order and without a hole,
-// is in `Followed.written`, or is the whole room while it gets live lines. Now and then a PING asks; its PONG proves that
-// the client has all that was written before, and moves the cursor there. Several connections of one client (a new one,
-// and an old one that hangs) each move the same cursor, forward only, by what they were given themselves. Once they are known for
-// two clients, each has its own; see ``NumberedClientName``.
+// A connection follows the cursor in each room that it enters: `FollowedRoom.written` is the end of the lines written to it
+// since then, in order and without a gap; while it gets live lines, that is the whole room. From time to time a PING
+// asks for an acknowledgement; its PONG proves that the client has received everything written before, and moves the
+// cursor there. Several connections of one client (a new one, and an old one that hangs) each move the same cursor,
+// forward only, by the lines written to them. Once they are recognized as two clients, each has its own; see
+// ``NumberedClientName``.
 
 extension IRCServer {
     // MARK: - Entering and leaving
 
-    /// What the session has got of its rooms, by cursors; nil where nothing is kept, and for clients without an account.
-    func following(_ session: IRCSession) -> Following? {
+    /// The delivery state of the session by cursors; nil without a store, and for clients without an account.
+    func following(_ session: IRCSession) -> FollowedRooms? {
         if let known = session.following, known.client != nil { return known }
         guard context.isDurable, let account = session.account, let name = session.clientName else { return nil }
         let following = session.beginFollowing()
@@ -25,9 +26,9 @@ extension IRCServer {
         return following
     }
 
-    /// The session is in the room now, and gets what is said after `newest`.
+    /// Follows a room that the session has entered; it gets the messages after `newest`.
     ///
-    /// - Parameter backlog: what it gets before that.
+    /// - Parameter backlog: the messages before these.
     func follow(_ room: Room, _ session: IRCSession, from newest: Int64, _ backlog: Backlog?) {
         guard let following = following(session) ?? session.following ?? backlog.map({ _ in session.beginFollowing() })
         else { return }
@@ -42,8 +43,8 @@ extension IRCServer {
             return enterCursor(client, room.storedKey, at: newest, for: session)
         }
         cursors.use(client, in: room.storedKey)
-        // Who logged in after entering has not got what was said before; the cursor waits for the next time. Whoever can ask
-        // for it has it in hand.
+        // A client that logged in after entering lacks the older messages; the cursor stays for its next join. Clients
+        // with chathistory request them.
         guard place >= newest || settings.limits.backlog <= 0 || session.caps.contains(.chatHistory) else { return }
         following.enter(room.id, written: newest, received: place, isLive: true)
         if place < newest { askSoon(session, following) }
@@ -68,7 +69,7 @@ extension IRCServer {
         context.keep(.cursor(StoredCursor(account: client.account, client: client.client, room: room, sequence: place)))
     }
 
-    /// The account was put out of the room: none of its clients is there any more, connected or not.
+    /// Drops the cursors of an account that was removed from the room: of all its clients, connected or not.
     func dropCursors(of account: String, in room: Room, for author: IRCSession) {
         for client in cursors.drop(account: account, in: room.storedKey) {
             author.kept(under: context.ledger.next)
@@ -76,21 +77,21 @@ extension IRCServer {
         }
     }
 
-    /// The person left the room by their own wish, with this client among others.
+    /// Drops the client's cursor: the user left the room deliberately, with this client among others.
     func dropCursor(_ room: Room, _ session: IRCSession, for author: IRCSession) {
         guard let client = session.following?.client, cursors.drop(client, in: room.storedKey) else { return }
         author.kept(under: context.ledger.next)
         context.keep(.dropCursor(account: client.account, client: client.client, room.storedKey))
     }
 
-    // MARK: - Asking
+    // MARK: - Acknowledgement requests
 
     package func cursorsTimerFired(_ room: Room) {
         room.beginCursorRound()
         let clients = room.locals.keys.filter { sessions[$0]?.following != nil }
         for client in clients.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let session = sessions[client], let following = session.following else { continue }
-            // Every room has a round of its own; who is in many is not asked by each.
+            // Every room has a round of its own; a client in many rooms is not asked in each.
             if let askedAt = following.askedAt, context.now.monotonic - askedAt < CursorRound.pause {
                 askSoon(session, following)
             } else {
@@ -99,11 +100,11 @@ extension IRCServer {
         }
     }
 
-    /// The place of the newest message of a room; nil: there is no such room.
+    /// The sequence number of a room's newest message; nil: there is no such room.
     func newestPlace(_ id: RoomID) -> Int64? { room(id).map { Int64($0.lastSequence) } }
 
-    /// Lines wait to be acknowledged that no round of a room asks about.
-    func askSoon(_ session: IRCSession, _ following: Following) {
+    /// Schedules a request for pending lines that no room's round covers.
+    func askSoon(_ session: IRCSession, _ following: FollowedRooms) {
         guard !following.isAsking else { return }
         let open = following.open(newestPlace)
         guard open > 0 else { return }
@@ -112,12 +113,12 @@ extension IRCServer {
         outbound.setTimer(session, following)
     }
 
-    func ask(_ session: IRCSession, _ following: Following) {
+    func ask(_ session: IRCSession, _ following: FollowedRooms) {
         if following.askNow() { askForCursors(session) }
     }
 
-    /// A PING goes: what is to be done when everything that was written until now has come; nil: nothing is to be asked.
-    func cursorQuestion(_ session: IRCSession, _ following: Following) -> (() -> Void)? {
+    /// The handler of the acknowledgement by a PING that is sent now; nil: nothing is pending.
+    func cursorQuestion(_ session: IRCSession, _ following: FollowedRooms) -> (() -> Void)? {
         let asked = following.question(now: context.now.monotonic, newestPlace)
         guard !asked.isEmpty else { return nil }
         return { [weak self, weak session] in
@@ -126,7 +127,7 @@ extension IRCServer {
         }
     }
 
-    private func received(_ asked: [Following.Question], by session: IRCSession) {
+    private func received(_ asked: [FollowedRooms.Question], by session: IRCSession) {
         guard let following = session.following, let client = following.client else { return }
         for question in following.answered(asked) {
             guard let room = room(question.room) else { continue }
@@ -138,22 +139,22 @@ extension IRCServer {
         if following.hasEverything(newestPlace) { answeredLast(session) }
     }
 
-    // MARK: - When the bridge stops
+    // MARK: - Shutdown
 
-    /// What is said from now on in the client's rooms is not for this connection: it comes when the client is back. Not where it
-    /// still gets what was said before, and what is said now behind that.
-    func stopShowing(_ session: IRCSession, _ following: Following) {
+    /// Stops live lines in the client's rooms: it gets them after it reconnects. Rooms with a backlog in progress go
+    /// on, with the live lines behind it.
+    func stopShowing(_ session: IRCSession, _ following: FollowedRooms) {
         for id in following.stopShowing(newestPlace) {
             if let room = room(id) { setHeld(session.id, true, in: room) }
         }
     }
 
-    // MARK: - Whether lines were received
+    // MARK: - Acknowledgements
 
-    /// Calls `received` when the client has certainly got everything that was written to it before this; never, when it
-    /// goes before that.
+    /// Calls `received` once the client has certainly received everything written to it before; never, if it
+    /// disconnects first.
     ///
-    /// - Returns: false: too many wait for this client already, and `received` is not called.
+    /// - Returns: false: too many calls are pending for this client, and `received` is not called.
     @discardableResult
     func whenReceived(by session: IRCSession, _ received: @escaping () -> Void) -> Bool {
         guard session.state != .closed else { return false }
@@ -163,7 +164,7 @@ extension IRCServer {
         return true
     }
 
-    /// Asks the client, now or as soon as it has answered, whether it has what was written to it in its rooms.
+    /// Requests an acknowledgement of the lines of its rooms, now or once the pending one is there.
     func askForCursors(_ session: IRCSession) {
         guard session.state != .closed else { return }
         let receipts = session.beginReceipts()
@@ -171,9 +172,8 @@ extension IRCServer {
         askNext(session, receipts)
     }
 
-    /// Sends the next PING, if none is on its way and somebody wants to know. Whoever it is, the answer stands for the lines
-    /// of rooms as well.
-    private func askNext(_ session: IRCSession, _ receipts: LineReceipts) {
+    /// Sends the next PING, if none is in flight and one is wanted. Its answer covers the lines of rooms in any case.
+    private func askNext(_ session: IRCSession, _ receipts: DeliveryAcks) {
         guard receipts.isWanted else { return }
         let question = session.following.flatMap { cursorQuestion(session, $0) }
         if let token = receipts.ask(question) { sendPing(token, session) }
@@ -185,7 +185,7 @@ extension IRCServer {
         askNext(session, receipts)
     }
 
-    /// Past the exit door: a PING belongs to no answer and no batch.
+    /// Bypasses `Outbound.write`: a PING belongs to no answer and no batch.
     private func sendPing(_ token: String, _ session: IRCSession) {
         IRCEncoder.append(IRCMessage(command: "PING", params: [token]), to: &context.writer)
         emit(.send(session.id, context.writer.take()))

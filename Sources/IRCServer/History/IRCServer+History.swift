@@ -4,11 +4,10 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// CHATHISTORY and SEARCH: what was said before, for whoever asks. The phases are at the head of HistoryAnswer.swift.
+// CHATHISTORY and SEARCH. The phases are at the head of HistoryAnswer.swift.
 //
-// A page comes from the store, or, where nothing outlasts the process, from memory; and what goes beyond the room's beginning
-// there, from the backend. All three are one order: that in which the room was shown what was said, and in front of it that of
-// the backend.
+// A page comes from the store, or from memory without one; messages before the room's beginning there come from the
+// backend. All three have one order: that in which the room showed its messages, preceded by that of the backend.
 
 extension IRCServer {
 
@@ -55,7 +54,7 @@ extension IRCServer {
     func pageQuery(
         _ selection: StoredPageQuery.Selection, limit: Int, without: StoredMutes = StoredMutes(), _ session: IRCSession
     ) -> StoredPageQuery {
-        // They change what a page consists of: what is a line to some clients is nothing to others.
+        // These change the content of a page: an event is a line to some clients only.
         let plays = session.caps.contains(.eventPlayback)
         return StoredPageQuery(
             selection, limit: min(limit, settings.limits.historyLimit),
@@ -63,14 +62,14 @@ extension IRCServer {
             withEvents: plays && session.caps.contains(.messageTags), without: without)
     }
 
-    /// Milliseconds by which clocks of clients are believed to be late.
+    /// Tolerated lag of client clocks, in milliseconds.
     private static let clientClockTolerance: Int64 = 60_000
 
-    /// A room is where the latest of its lines is: the last of its order may come late, or from a clock that is slow.
+    /// Answers TARGETS. A room counts by its latest line: the last in order may be late, or timed by a slow clock.
     ///
     /// Source: IRCv3 chathistory, "TARGETS".
     private func targets(from: ChatTimestamp, to: ChatTimestamp, limit: Int, _ session: IRCSession) {
-        // Who has just come asks up to now, by a clock of their own, and means everything until they are in the rooms.
+        // A new client asks up to the present, by its own clock, and expects everything until it is in its rooms.
         let (lower, last) = (min(from, to), max(from, to))
         let isUpToNow = last.milliseconds >= context.now.wall.milliseconds - Self.clientClockTolerance
         let upper = session.isArriving && isUpToNow ? ChatTimestamp(milliseconds: .max) : last
@@ -117,12 +116,12 @@ extension IRCServer {
 
     func append(_ answer: HistoryAnswer, _ session: IRCSession) {
         session.appendLongAnswer(
-            LongAnswer(of: answer) { [unowned self, unowned session] in historyStep(answer, session) })
+            ReplyGenerator(of: answer) { [unowned self, unowned session] in historyStep(answer, session) })
     }
 
     // MARK: - Places
 
-    /// Asks where the page lies.
+    /// Requests the positions of the page.
     func place(_ answer: HistoryAnswer) {
         if case .conversation(let view, _, _, let query) = answer.question {
             guard let archive = privateArchive(of: view) else {
@@ -158,7 +157,7 @@ extension IRCServer {
                 answer.fail()
                 break
             }
-            // What is held in front of the room's beginning may be other than when this was asked.
+            // The rows held in front of the room's beginning may have changed since the request.
             if let asked = answer.asked, asked == room.asked(query) {
                 placed(answer, room, asked, places)
             } else {
@@ -168,12 +167,14 @@ extension IRCServer {
         goOn(with: answer)
     }
 
-    /// - Parameter asked: what was answered.
+    /// Takes the positions of a room's page.
+    ///
+    /// - Parameter asked: the query that was answered.
     private func placed(_ answer: HistoryAnswer, _ room: Room, _ asked: StoredPageQuery, _ places: StoredPlaces) {
         guard case .page(_, let subcommand, let target, let query) = answer.question else { return answer.fail() }
         let older = room.olderRows(before: places.beginning.first?.sequence)
         if older.isEmpty, room.holdsOlder, !places.beginning.isEmpty || asked != query {
-            // The room begins elsewhere now: what was held in front of its beginning is of no use.
+            // The beginning of the room has changed: the rows held in front of it are of no use.
             room.dropOlder(context)
             return place(answer)
         }
@@ -181,7 +182,7 @@ extension IRCServer {
         let (sequences, spans) = query.find(in: known)
         for (reference, span) in zip(query.references, spans) where span == nil {
             guard case .message(let msgid) = reference else { continue }
-            // It was shown, and could not be stored.
+            // It was shown, but not stored.
             if let sequence = room.entry(msgid: msgid)?.sequence {
                 let byPlace = query.mapReferences { $0 == reference ? .place(Int64(sequence)) : $0 }
                 answer.ask(instead: .page(room.id, subcommand: subcommand, target: target, byPlace))
@@ -191,7 +192,7 @@ extension IRCServer {
         }
         if known.wantsOlder(query, sequences, spans.compactMap(\.self)) {
             if fetchOlder(answer, room, places.beginning) { return }
-            // An empty page would say that there is nothing more.
+            // An empty page would be the end of the history.
             if room.mayHaveOlder { answer.missesOlder() }
         }
         if sequences.isEmpty, answer.hasBackendFailed { return answer.fail() }
@@ -202,7 +203,7 @@ extension IRCServer {
             places: Array(sequences.dropFirst(front.count)))
     }
 
-    /// False: there is nothing older to be had.
+    /// Requests older messages. False: none are available.
     private func fetchOlder(_ answer: HistoryAnswer, _ room: Room, _ beginning: [StoredMessage]) -> Bool {
         guard let patience = answer.backendPatience(now: context.now.monotonic) else { return false }
         let isAsked = room.fetchOlder(beginning: beginning, context) { [weak self, weak answer] hasCome in
@@ -219,7 +220,7 @@ extension IRCServer {
 
     // MARK: - Reading
 
-    /// Asks for the next messages of a page, or looks into the next place.
+    /// Requests the next messages of a page, or the next step of a search. False: there are none.
     private func read(_ answer: HistoryAnswer) -> Bool {
         switch answer.question {
         case .lines: return false
@@ -260,14 +261,14 @@ extension IRCServer {
                         continue
                     }
                     (key, archive) = (room.storedKey, context.isDurable ? nil : room.archive)
-                    // People may be muted meanwhile. The service says how many it leaves out.
+                    // Mutes may change meanwhile. The service reports the number of messages left out.
                     if answer.reading == nil { search.without = mutes(in: room, of: session) }
                 case .conversation(let view):
                     (key, archive) = (view.pair.storedKey, privateArchive(of: view))
                 }
                 if let archive {
                     answer.searched(whole, archive.search(search), now: context.now.monotonic)
-                    // The loop answers others first.
+                    // Other clients come first.
                     walk.spendAll()
                 } else {
                     ask(answer) { [search] read in .searchMessages(read, key, search) }
@@ -301,7 +302,7 @@ extension IRCServer {
     package func historySearched(
         _ id: StoreReadID, _ outcome: Result<StoredSearchStep, StoreFailure>, _ answer: HistoryAnswer
     ) {
-        // With the client its search ends: no other step is asked for.
+        // A search ends with its client: no other step is requested.
         guard sessions[answer.client] != nil, answer.answered(id) else { return }
         switch (outcome, answer.question) {
         case (.failure(let failure), _): storeFailed(failure, answer)
@@ -325,7 +326,7 @@ extension IRCServer {
         context.timers.set(.history(answer.client), at: context.now.monotonic + patience)
     }
 
-    /// What was waited for has come.
+    /// Continues an answer after a result that it waited for.
     private func goOn(with answer: HistoryAnswer) {
         switch answer.phase {
         case .placing, .fetching, .reading: return
@@ -353,7 +354,7 @@ extension IRCServer {
     // MARK: - Writing
 
     /// Takes a step.
-    private func historyStep(_ answer: HistoryAnswer, _ session: IRCSession) -> LongAnswer.Step {
+    private func historyStep(_ answer: HistoryAnswer, _ session: IRCSession) -> ReplyGenerator.Step {
         switch answer.phase {
         case .placing, .fetching, .reading: return .waits
         case .begun:
@@ -378,8 +379,8 @@ extension IRCServer {
         }
     }
 
-    private func writeNext(_ answer: HistoryAnswer, _ session: IRCSession) -> LongAnswer.Step {
-        // Everything is searched before anything is shown.
+    private func writeNext(_ answer: HistoryAnswer, _ session: IRCSession) -> ReplyGenerator.Step {
+        // The search is completed before results are shown.
         if case .search = answer.question, !answer.placesLeft.isEmpty {
             _ = read(answer)
             return .more(nil)
@@ -405,7 +406,7 @@ extension IRCServer {
         return .last(nil)
     }
 
-    /// The service's answer is no batch of its own; of a labeled line's answer it is a part.
+    /// The service's answer has no batch of its own; it is part of a labeled line's answer.
     private func writeService(_ lines: [IRCMessage], _ session: IRCSession) {
         for line in lines { writePart(line, to: session, batch: session.longAnswerBatch) }
     }
@@ -439,7 +440,7 @@ extension IRCServer {
         }
     }
 
-    /// Whose page it is; nil: it is none.
+    /// The store's key of the page; nil: the answer is no page.
     private func pageKey(of answer: HistoryAnswer) -> StoredRoomKey? {
         switch answer.question {
         case .page(let id, _, _, _): room(id)?.storedKey
@@ -467,7 +468,7 @@ extension IRCServer {
         let renderer = renderer(of: room, for: session)
         let lines = renderer.lines(of: message)
         guard lines.isEmpty else { return lines }
-        // A page is short only at the end of the history, so whatever is in it is a line.
+        // A page is short only at the end of the history, so each of its rows has to give a line.
         var empty = message
         empty.text = "[empty message]"
         empty.attachments = []

@@ -3,10 +3,10 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-// Answers about the past in the service's words.
+// Answers of the service about the history.
 
 extension IRCServer {
-    /// The next room in which a message may be, when the last one did not have it.
+    /// Continues in the next room that may have the message; false: there is none.
     func looksElsewhere(_ answer: HistoryAnswer) -> Bool {
         guard case .show(let msgid, _)? = answer.reading?.kind, let next = answer.nextRoom() else { return false }
         answer.beginAgain(messageQuestion(msgid, in: next))
@@ -23,7 +23,7 @@ extension IRCServer {
         [serviceLine(refusal.text + ".", to: session)].compactMap { $0 }
     }
 
-    /// A message as the service tells it; nothing of people whom the client muted.
+    /// A message in the service's form; no lines for a muted author.
     func serviceLines(of row: HistoryAnswer.Row, _ answer: HistoryAnswer, _ session: IRCSession) -> [IRCMessage] {
         guard case .room(let id) = row.place, let room = room(id), let reading = answer.reading else { return [] }
         let texts: [String]
@@ -42,7 +42,7 @@ extension IRCServer {
         return texts.compactMap { serviceLine($0, to: session) }
     }
 
-    /// What ends the answer.
+    /// The last lines of the answer.
     func serviceEnd(of answer: HistoryAnswer, _ session: IRCSession) -> [IRCMessage] {
         guard let reading = answer.reading else { return [] }
         var texts: [String] = []
@@ -83,7 +83,7 @@ extension IRCServer {
         guard StoredMessage.Kind.ofWords.contains(message.kind) else { return [stamp + message.text] }
         let action = MessageText.action(message.text)
         var speaker = action == nil ? "<\(message.nick)> " : "* \(message.nick) "
-        // It tells by itself of whom.
+        // Its text names the author.
         if message.kind == .change { speaker = "" }
         let head = (isFound ? room.channel + " " : "") + stamp + speaker
         let tail = isFound ? " (\(message.msgid))" : ""
@@ -105,11 +105,11 @@ extension IRCServer {
         return bodies.map { head + $0 + tail }
     }
 
-    /// A message with all that is known of it.
+    /// A message with all its known attributes.
     func whole(
         _ message: StoredMessage, _ msgid: String, from start: Int, in room: Room, _ session: IRCSession
     ) -> [String] {
-        // The id of a topic or a kick stands for a place between messages.
+        // The id of a topic or a kick denotes a position between messages.
         guard message.msgid == msgid else { return ["That is no message."] }
         let time = IRCServerTime.format(milliseconds: message.at.milliseconds)
         guard !message.isTakenBack else { return ["This message in \(room.channel), of \(time), was taken back."] }

@@ -3,7 +3,7 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-/// How the service words an answer about the past.
+/// An answer of the service about the history: its kind, counts and layout.
 struct ServiceReading {
     enum Kind {
         case history(limit: Int)
@@ -12,24 +12,24 @@ struct ServiceReading {
         case show(msgid: String, from: Int)
     }
 
-    /// Messages without a number.
+    /// Messages in an answer, where no number is given.
     static let usualCount = 10
-    /// Messages that a search shows: about as many as somebody looks through.
+    /// Messages in a search result: about as many as a user reads.
     static let maxFound = 20
     /// Lines of one message in a list of several.
     static let maxLinesInList = 3
-    /// Lines and bytes of a message at a time.
+    /// Lines and bytes of a message in one answer.
     static let maxLines = 100
     static let maxBytes = 16 * 1024
 
     let kind: Kind
-    /// Rooms in which a message is looked for when the others do not have it, the next one last.
+    /// Rooms still to be searched for a message, the next one last.
     private var roomsLeft: [RoomID]
-    /// Messages told so far.
+    /// Messages shown so far.
     private(set) var shownCount = 0
-    /// Messages left out, of people who were muted.
+    /// Messages left out, of muted users.
     private(set) var mutedCount = 0
-    /// The oldest one told.
+    /// The oldest message shown.
     private(set) var firstMsgid: String?
 
     init(kind: Kind, roomsLeft: [RoomID] = []) {
@@ -56,8 +56,7 @@ struct ServiceReading {
         return date + String(decoding: text[11..<16], as: UTF8.self)
     }
 
-    /// The line of `text` that holds what was looked for, or as much of it as `budget` bytes are; nil: it is not found near
-    /// the beginning.
+    /// The line of `text` with the words searched for, or `budget` bytes of it; nil: not found near the beginning.
     static func passage(of text: String, holding words: String, budget: Int) -> String? {
         func isLineEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") }
         let clean = MessageText.cleanBody(String(decoding: text.utf8.prefix(4 * maxBytes), as: UTF8.self))
@@ -74,15 +73,15 @@ struct ServiceReading {
         return PrintableText.prefix(of: mark + String(decoding: bytes[start..<end], as: UTF8.self), maxBytes: budget)
     }
 
-    /// Lines of `text` from a byte on, as many as are shown at a time; and where the next ones begin, if there are any.
+    /// Lines of `text` from a byte on, up to the limits of one answer, and the start of the next ones, if any.
     ///
     /// - Parameter budget: bytes of a line.
     static func page(of text: String, from start: Int, budget: Int) -> (lines: [String], next: Int?) {
         let all = text.utf8
         guard start < all.count else { return ([], nil) }
-        // More than is shown: where it is cut is behind all that is.
+        // More than one answer has: the cut is behind its end.
         var window = Array(all.dropFirst(start).prefix(maxBytes + 2 * budget))
-        // A number from outside may lie within a character.
+        // An offset given by a user may lie within a character.
         let skipped = window.prefix(3).prefix { $0 & 0xC0 == 0x80 }.count
         window.removeFirst(skipped)
         let begin = start + skipped

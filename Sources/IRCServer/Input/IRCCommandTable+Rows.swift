@@ -1,7 +1,7 @@
 import IRCProtocol
 
-// The commands of a bridge, one row each. Only who makes a bridge names them: neither the bridge nor a session knows which
-// there are.
+// The commands of a bridge, one row each. Only the code that makes a bridge refers to this table: bridge and sessions
+// do not depend on it.
 
 extension IRCCommandTable {
     package static let standard = IRCCommandTable(
@@ -188,7 +188,7 @@ extension IRCCommandTable {
         ) { $0.wallops($1.params[0], $2) },
     ]
 
-    /// What is done on the machine and not over IRC, even by operators.
+    /// Commands refused over IRC, even to operators: the administrator runs them on the machine.
     private static let machine: [IRCCommand] = [
         IRCCommand(
             "REHASH", needs: .operatorRights, "would read the configuration again; done on the machine instead"

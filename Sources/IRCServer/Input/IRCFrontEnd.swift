@@ -3,7 +3,7 @@ import BridgeTypes
 import IRCProtocol
 import Rooms
 
-/// What a room tells IRC: the channel shows it; what is more than one room's goes to the server.
+/// The IRC front end of a room: events of the room go to the channel, those beyond one room to the server.
 final class IRCFrontEnd: RoomFrontEnd {
     private let channel: Channel
     private unowned let server: IRCServer
@@ -25,7 +25,7 @@ final class IRCFrontEnd: RoomFrontEnd {
 
     func tell(_ reading: RoomReading, in room: Room, to client: ClientID) {
         channel.tell(reading, in: room, to: client)
-        // For clients that show none of this; who wants it is seldom anybody.
+        // A text notice for clients that show no receipts; seldom enabled.
         guard server.choices.hasNotices else { return }
         let words = reading.newest.map { " \"\($0.excerpt)\"" } ?? " what you said"
         let deed = reading.read == nil ? "got" : "read"

@@ -3,7 +3,7 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// What happens to clients' connections.
+// Events of client connections.
 
 extension IRCServer {
     package func clientOpened(_ id: ClientID, origin: ClientOrigin) {
@@ -36,43 +36,43 @@ extension IRCServer {
         processInput(session)
     }
 
-    /// The client's queue is empty: long answers go on.
+    /// The client's send queue is empty: long answers continue.
     package func clientDrained(_ id: ClientID) {
         guard let session = sessions[id] else { return }
         session.undrainedBytes = 0
         goOn(session)
     }
 
-    /// The connection is gone. `reason` is shown in the QUIT.
+    /// The connection is closed. `reason` is shown in the QUIT.
     package func clientClosed(_ id: ClientID, reason: String) {
         guard let session = sessions[id] else { return }
-        // What came with a JOIN that waits was heard, too.
+        // Lines behind a pending JOIN are still processed.
         if session.isAwaitingJoin { noteEnd(of: session) }
         if session.hasEnded { return readerGone(session) }
         quit(session, reason: reason)
     }
 
-    // MARK: - The end of what a client sends
+    // MARK: - Half-closed connections
 
-    // Clients that say what they have to say, end their sending side, and perhaps read on: scripts, mostly.
+    // The client, usually a script, sends its lines, shuts down its sending side, and may read on.
     //
-    // | what waits when the client ends its sending side | then                                                            |
-    // |--------------------------------------------------|-----------------------------------------------------------------|
-    // | nothing                                          | it is gone                                                      |
-    // | lines, for the flood budget                      | they are carried out at the client's rate; QUIT ends it as ever |
-    // | a long answer, or a word of somebody else's      | the same, behind that                                           |
-    // | any of these, after ``lastWordsWait``             | it is gone                                                      |
+    // | pending when the client shuts down its sending side | then                                                  |
+    // |-----------------------------------------------------|-------------------------------------------------------|
+    // | none                                                | it is removed                                         |
+    // | lines, for the flood budget                         | processed at the client's rate; QUIT ends the session |
+    // | a long answer, or a pending verdict                 | the same, behind that                                 |
+    // | any of these, after ``lastWordsWait``               | it is removed                                         |
     //
-    // A client that does not read any more either is answered in vain, and its lines are carried out all the same: they came.
+    // With the reading side closed too, answers are lost, and the lines are processed all the same.
 
-    /// How long lines that came before a client's end may take. At the usual rate that is more than a script says, and
-    /// whoever only wants to go is not seen for long.
+    /// Longest time to process the lines of a half-closed connection. At the usual rate it suffices for a script, and a
+    /// client that only disconnects does not stay visible for long.
     static let lastWordsWait: Duration = .seconds(60)
 
     /// The client sends no more, and may still read.
     ///
-    /// - Returns: something of what it sent is yet to be carried out, so lines go on being sent to it; it is closed by
-    ///   ``BridgeAction/closeClient(_:)`` in the end. False: it is gone.
+    /// - Returns: lines are still to be processed, so output continues until ``BridgeAction/closeClient(_:)``. False:
+    ///   the client is removed.
     package func clientEnded(_ id: ClientID) -> Bool {
         guard let session = sessions[id] else { return false }
         noteEnd(of: session)
@@ -85,13 +85,13 @@ extension IRCServer {
         context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + Self.lastWordsWait)
     }
 
-    /// It does not read either.
+    /// The client does not read either.
     func readerGone(_ session: IRCSession) {
         session.readingEnded()
         goOn(session)
     }
 
-    // MARK: - Whether it is still there
+    // MARK: - Liveness
 
     package func checkLiveness(_ session: IRCSession) {
         let now = context.now.monotonic
@@ -100,7 +100,7 @@ extension IRCServer {
             return close(session, reason: "Registration timed out")
         }
         if let sent = session.pingSentAt {
-            // Whoever we do not read cannot answer.
+            // While reading is paused, its PONG cannot be received.
             if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
                 return close(session, reason: "Ping timeout", isPassing: true)
             }
@@ -110,7 +110,7 @@ extension IRCServer {
         }
         let due = session.lastReceivedAt + settings.limits.pingInterval
         if now >= due {
-            // What asks whether it has got its lines asks whether it lives.
+            // A ping for delivery acknowledgements also checks liveness.
             if session.following != nil { askForCursors(session) }
             if session.lineReceipts?.isAsking != true {
                 deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id)

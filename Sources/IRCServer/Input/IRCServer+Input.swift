@@ -4,14 +4,14 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// What a client sends, line by line as its budget allows; and what is not IRC but arrives all the same.
+// Input of a client, line by line as its flood budget permits; and requests of other protocols.
 
 extension IRCServer {
-    /// Flood tokens that even a line without a penalty costs: a tenth, so that nobody notices and nobody can send a
-    /// hundred thousand of them a second.
+    /// Flood tokens of a line without a penalty: a tenth, which is not noticeable, yet prevents a hundred thousand
+    /// lines a second.
     static let leastPenalty = 0.1
 
-    /// Handles the lines that a client's budget allows, and sees to it that the rest waits without growing.
+    /// Processes the lines that a client's budget permits, and bounds the rest by pausing the reading.
     package func processInput(_ session: IRCSession) {
         var isAllDone = false
         while session.state != .closed, !session.hasLongAnswers, session.registration == nil,
@@ -59,7 +59,7 @@ extension IRCServer {
             pay(1, session)
             if let line = refusal(of: error) { reply(line, session) }
         case .message(let message):
-            // A request whose first bytes came one by one; no verb of IRC is among those.
+            // A request of another protocol whose first bytes arrived one by one; its verbs are not IRC commands.
             if session.person == nil, let foreign = ForeignProtocol(message) {
                 return turnAway(session, foreign)
             }
@@ -76,7 +76,7 @@ extension IRCServer {
         _ = session.budget.take(max(Double(penalty), Self.leastPenalty), now: context.now.monotonic)
     }
 
-    /// Checks what the command's row asks for, and runs its handler.
+    /// Checks the requirements of the command's row, and runs its handler.
     private func carryOut(_ command: IRCCommand?, _ message: IRCMessage, _ session: IRCSession) {
         guard let command else { return unknownCommand(message.command, session) }
         guard session.person != nil || command.needs.areMet(beforeRegistrationWith: session.caps) else {
@@ -89,7 +89,7 @@ extension IRCServer {
         command.handle(self, message, session)
     }
 
-    /// The answer to a line that is no message; nil: none.
+    /// The reply to a malformed line; nil: none.
     private func refusal(of error: IRCLineError) -> IRCMessage? {
         func fail(_ code: String, _ text: String) -> IRCMessage {
             .fail("*", code, text: text, source: settings.serverName)
@@ -126,14 +126,14 @@ extension IRCServer {
         emit(.closeClient(session.id))
     }
 
-    /// What a client says behind all that it takes to come in waits for the verdict on who it is, unless it may come before that:
-    /// scripts say everything in one piece.
+    /// Lines behind a complete registration wait for the verdict on the client's identity, except commands that are
+    /// valid before registration: scripts send all lines at once.
     private func waitsToRegister(_ session: IRCSession) -> Bool {
         session.isReadyToRegister && (logins.isBusy(with: session.id) || newcomers[session.id]?.deadline != nil)
     }
 
-    /// What a client says behind OPER waits for the verdict: it may need the rights that it asked for. The wait before the
-    /// verdict is told holds nothing up, or a client would see by its next answer which verdict it is.
+    /// Lines behind OPER wait for the verdict: they may need operator rights. The delay of the verdict's reply blocks
+    /// no lines, or the next answer would reveal the verdict early.
     private func waitsToBecomeOperator(_ session: IRCSession) -> Bool { logins.isChecking(session.id, for: .oper) }
 }
 

@@ -1,4 +1,4 @@
-// The commands of the service, one row each: its help, its suggestions and its page in the documentation come from them.
+// The commands of the service, one row each; help, suggestions and documentation are generated from them.
 
 extension ServiceCommandTable {
     package static let standard = ServiceCommandTable([

@@ -2,11 +2,11 @@ import BridgeTypes
 import Dialects
 import IRCProtocol
 
-/// The rooms that a backend says it has, as channels.
+/// The rooms that a backend lists, as channels.
 struct BackendListing {
-    /// Rooms of one backend that are listed and can be looked up; a list is as long as a backend likes.
+    /// Rooms of one backend that are listed and can be looked up; the backend's own list may be longer.
     static let maxRooms = 10_000
-    /// Bytes of a channel's name after its `#` that may open a room; as for configured channels.
+    /// Bytes of a channel name after its `#` that may open a room; as for configured channels.
     static let maxNameBytes = 63
 
     struct Entry {
@@ -21,7 +21,7 @@ struct BackendListing {
         for room in rooms.prefix(Self.maxRooms) {
             guard let channel = Self.channel(room.name) else { continue }
             let key = casemapping.fold(channel)
-            // Two rooms of one name cannot be told apart by it; the second is found by its id.
+            // Of two rooms with one name the second can only be found by its id.
             if indices[key] == nil {
                 indices[key] = entries.count
                 entries.append(Entry(channel: channel, room: room))
@@ -39,7 +39,7 @@ struct BackendListing {
 
     func entry(folded channel: String) -> Entry? { indices[channel].map { entries[$0] } }
 
-    /// What a room is called today that the backend knows by this id or name; nil: it is not found by that.
+    /// Today's channel of the room that the backend knows by this id or name; nil: not found.
     func channel(of upstreamRoom: String, casemapping: IRCCasemapping) -> String? {
         guard let id = Self.channel(upstreamRoom), let entry = entry(folded: casemapping.fold(id)),
             entry.room.id == upstreamRoom || entry.room.id.isEmpty && entry.room.name == upstreamRoom
@@ -47,7 +47,7 @@ struct BackendListing {
         return entry.channel
     }
 
-    /// `#general-chat` for "General Chat"; nil when nothing is left of the name.
+    /// The channel of a room name: `#general-chat` for "General Chat"; nil when no usable character is left.
     static func channel(_ name: String) -> String? {
         var text = ""
         var dashed = false
@@ -55,7 +55,7 @@ struct BackendListing {
             if scalar == " " || scalar == "," || scalar == ":" || PrintableText.isControl(scalar)
                 || scalar.properties.isWhitespace
             {
-                // At the ends, and next to another, a dash says nothing.
+                // Leading, trailing and repeated dashes are dropped.
                 dashed = !text.isEmpty
             } else {
                 if dashed { text += "-" }

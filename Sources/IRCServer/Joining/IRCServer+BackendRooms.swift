@@ -4,10 +4,10 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// The template's backend has said which rooms it has, or has not in time: who waited for that goes on.
+// The answer to the room list request, or its timeout: pending LIST and JOIN commands and returning clients resume.
 
 extension IRCServer {
-    /// The template's backend has told its rooms.
+    /// The room list of the template's backend has arrived.
     package func roomsListed(_ rooms: [BackendRoom]) {
         directory.listed(BackendListing(rooms, casemapping: settings.casemapping))
         context.timers.cancel(.roomsRetry)
@@ -28,7 +28,7 @@ extension IRCServer {
         context.timers.set(.roomsRetry, at: context.now.monotonic + pause)
     }
 
-    /// The list is there, or nobody waits for it any longer.
+    /// Resumes pending LIST commands: the list is there, or their wait is over.
     package func endWaitingLists() {
         context.timers.cancel(.listing)
         for client in directory.takeLists() {
@@ -40,7 +40,7 @@ extension IRCServer {
         }
     }
 
-    /// The backend does not say which rooms it has.
+    /// Refuses pending joins: the room list did not arrive in time.
     package func refuseWaitingJoins() {
         for (client, channel) in directory.takeJoins() {
             guard let session = sessions[client] else { continue }
@@ -49,7 +49,7 @@ extension IRCServer {
         }
     }
 
-    /// The backend said which rooms it has: who waited for that goes on.
+    /// Resumes clients that waited for the room list to return to their account's rooms.
     private func bringBackWaiting() {
         for client in directory.takeReturning() {
             guard let session = sessions[client] else { continue }

@@ -5,16 +5,16 @@ import Identities
 import Rooms
 import Upstream
 
-// A client enters a room, is told what it must know of it, and leaves it.
+// Entering a room, with the replies to JOIN, and leaving it.
 
 extension IRCServer {
-    /// Puts a client into a room, and the person's other clients.
+    /// Enters a client into a room, and with it the person's other clients.
     ///
     /// - Returns: the others.
     func enterWithOthers(_ room: Room, _ session: IRCSession) -> [IRCSession] {
-        // The one who asked first, so that the others in the room are told once, and a label is answered.
+        // The requesting client first, so that the room sees one JOIN, and a label is answered.
         enter(room, session)
-        // Those who asked for it too have an answer of their own to it.
+        // Clients with a pending JOIN of their own to the room get their own answer.
         let others = sessions(of: session.person).filter {
             $0 !== session && !$0.isArriving && !$0.isAwaitingJoin(to: room.id)
         }
@@ -22,7 +22,7 @@ extension IRCServer {
         return others
     }
 
-    /// Puts a client into a room and tells it what it must know.
+    /// Enters a client into a room and sends the replies to JOIN.
     ///
     /// - Parameter isSilent: the client has the room open already.
     func enter(_ room: Room, _ session: IRCSession, isSilent: Bool = false) {
@@ -51,22 +51,24 @@ extension IRCServer {
             .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
         for notice in room.statusNotices(context) + [room.ownStatusNotice(personID, context)].compactMap(\.self) {
             let line = Channel.notice(notice, in: room, context)
-            // Unless it has left meanwhile.
+            // The client may have left meanwhile.
             session.appendLongAnswer(
-                LongAnswer { [id = room.id, unowned session] in .last(session.rooms.contains(id) ? line : nil) })
+                ReplyGenerator { [id = room.id, unowned session] in .last(session.rooms.contains(id) ? line : nil) })
         }
         if let backlog { append(backlog, session) }
         tellUntold(room, session)
     }
 
-    /// Takes a client out of a room; whoever must know is told by the caller.
+    /// Removes a client from a room; notifying others is up to the caller.
     func leave(_ room: Room, _ session: IRCSession) {
         endFollowing(room.id, session)
         room.handle(.leave, from: session.id, context)
         session.left(room.id)
     }
 
-    /// - Parameter isAsked: the IRC user wanted it: what is said from now on is not for the person's clients.
+    /// Removes the client's person from the room, with all its clients, and sends PART.
+    ///
+    /// - Parameter isAsked: a PART of the IRC user: later messages are not for the person's clients.
     func part(_ room: Room, reason: String?, isAsked: Bool = false, _ session: IRCSession) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let line = line("PART", by: person, [room.channel] + (reason.map { [$0] } ?? []))
@@ -85,24 +87,24 @@ extension IRCServer {
 
     func sendTopic(_ room: Room, _ session: IRCSession) {
         reply(.rplTopic, room.channel, topic(of: room), to: session)
-        // What came from elsewhere came with the room.
+        // A topic from the configuration or the backend has no setter and time.
         let given = room.settings.topic.isEmpty ? room.moderation.topic : nil
         reply(
             .rplTopicWhoTime, room.channel, given?.setBy ?? settings.serverName,
             String((given?.setAt ?? room.createdAt).milliseconds / 1000), to: session)
     }
 
-    /// 353 … 366. The cursor walks the room's slots.
+    /// Replies 353 to 366. The cursor walks the room's slots.
     func appendNames(of room: Room, _ session: IRCSession) {
         let id = room.id
         var cursor = 0
         session.appendLongAnswer(
-            LongAnswer { [unowned self, unowned session] in namesStep(id, &cursor, session) })
+            ReplyGenerator { [unowned self, unowned session] in namesStep(id, &cursor, session) })
     }
 
-    private func namesStep(_ id: RoomID, _ cursor: inout Int, _ session: IRCSession) -> LongAnswer.Step {
+    private func namesStep(_ id: RoomID, _ cursor: inout Int, _ session: IRCSession) -> ReplyGenerator.Step {
         guard let room = room(id) else { return .last(nil) }
-        // Room for the names within 512 bytes.
+        // Budget for the names within 512 bytes.
         let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
         let withHosts = session.caps.contains(.userhostInNames)
         var names = ""
@@ -125,9 +127,9 @@ extension IRCServer {
         return .more(session.numeric(.rplNamReply, "=", room.channel, names))
     }
 
-    // MARK: - Who moderates
+    // MARK: - Operators of the room
 
-    /// An administrator is known as such now: they moderate the rooms where they are.
+    /// Gives operator status in its rooms to a person who became an administrator.
     func promote(_ personID: PersonID, _ session: IRCSession) {
         guard let person = context.identities[personID] else { return }
         for room in session.rooms.compactMap({ room($0) }) where room.moderation.setOperator(personID, true) {
@@ -141,9 +143,9 @@ extension IRCServer {
             source: settings.serverName, command: "MODE", params: [room.channel, "+o", person.nick])
     }
 
-    /// An IRC user has entered: who comes first, or administrates the bridge, moderates.
+    /// Gives operator status to a person entering the room, if first in it or an administrator of the bridge.
     ///
-    /// - Parameter isFirst: nobody was in the room, on neither side.
+    /// - Parameter isFirst: the room was empty, on both sides.
     func entered(_ personID: PersonID, _ room: Room, isFirst: Bool, _ session: IRCSession) {
         room.moderation.used(invitationOf: personID)
         guard isFirst || operators.contains(personID), room.moderation.setOperator(personID, true), !isFirst,

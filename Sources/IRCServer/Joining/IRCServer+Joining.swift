@@ -5,7 +5,7 @@ import Rooms
 
 extension IRCServer {
     func joinReceived(_ channels: String, _ session: IRCSession) {
-        // `JOIN 0` leaves them all: RFC 2812 §3.2.1.
+        // `JOIN 0` parts from all rooms: RFC 2812 §3.2.1.
         if channels == "0" {
             for id in session.rooms { if let room = room(id) { part(room, reason: nil, isAsked: true, session) } }
         } else {
@@ -15,7 +15,7 @@ extension IRCServer {
 
     func join(_ channel: String, _ session: IRCSession) {
         guard session.isAwaitingJoin else { return tryToJoin(channel, session) }
-        // Answers come in the order of what was asked.
+        // Answers are sent in the order of the requested channels.
         for line in outbound.gathering(session, { tryToJoin(channel, session) }) {
             session.appendLongAnswer(.line(line))
         }

@@ -4,26 +4,26 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Who waits for a room's link before they are in. The states of the room are at the head of Room+OnDemand.swift.
+// Joins that wait for a room's link. The states of the room are at the head of Room+OnDemand.swift.
 //
-// The wait is a long answer like others: what the client sends meanwhile is handled behind it, and a label is answered
-// with it. Rooms are entered in the order in which they were asked for.
+// A pending join is a long answer: later lines of the client wait behind it, and its label is answered with it. Rooms
+// are entered in the order of the requests.
 //
-// | state   | meaning                                    | verb → next                                                        |
-// |---------|--------------------------------------------|--------------------------------------------------------------------|
-// | behind  | other long answers of the client come first | they are done → waiting, or entered                                |
-// | waiting | the room is opening                        | it is open, nobody reads any more, the bridge is to stop → entered |
-// | entered | as by a JOIN that did not wait             |                                                                    |
+// | state   | meaning                                        | verb → next                                          |
+// |---------|------------------------------------------------|------------------------------------------------------|
+// | behind  | queued behind other long answers of the client | they are done → waiting, or entered                  |
+// | waiting | the room is opening                            | room open, no reader left, bridge stopping → entered |
+// | entered | as by a JOIN without a wait                    |                                                      |
 //
-// A client that has waited in vain for ``Room/openingPatience`` does not wait again for a while, however many rooms it asks for.
+// After waiting ``Room/openingPatience`` without success, a client's joins do not wait for a while, in any room.
 
 extension IRCServer {
-    /// A client that waited in vain waits for no link until then.
+    /// Time without waits after a client's unsuccessful one.
     private static let impatience: Duration = .seconds(10)
 
     // MARK: - Waiting
 
-    /// Whether the client's entrance is to wait; it has asked now.
+    /// Whether the client's join has to wait; starts the opening of the room and the client's wait.
     func joinWaits(_ room: Room, _ session: IRCSession) -> Bool {
         guard !session.hasNoReader, !pendingJoins.isAdmittingAll else { return false }
         let isBehind = session.isAwaitingJoin
@@ -33,7 +33,7 @@ extension IRCServer {
         return true
     }
 
-    /// Whether it has not waited in vain a while ago.
+    /// The client has had no unsuccessful wait recently; an expired one is cleared.
     private func isPatient(_ session: IRCSession) -> Bool {
         guard let since = session.waitsSince else { return true }
         let waited = context.now.monotonic - since
@@ -51,14 +51,15 @@ extension IRCServer {
         }
         let pending = PendingJoin(room: room.id, channel: room.channel, isAsked: isAsked, at: context.now, label: label)
         session.appendLongAnswer(
-            LongAnswer(
+            ReplyGenerator(
                 of: pending, unread: { [unowned self, unowned session] in _ = letIn(pending, session) },
                 { [unowned self, unowned session] in letIn(pending, session) ? .last(nil) : .waits }))
     }
 
-    // MARK: - Letting in
+    // MARK: - Admission
 
-    /// Whoever waits for the room is in it now; what they sent behind that is for later, since a link's event may be under way.
+    /// Admits the clients waiting for the room; their later lines follow separately, since a link event may be in
+    /// progress.
     func roomOpened(_ id: RoomID) {
         guard let clients = pendingJoins.opened(id) else { return }
         for client in clients.prefix(PendingJoins.atOnce) {
@@ -76,16 +77,16 @@ extension IRCServer {
         if pendingJoins.hasAdmitted { context.timers.set(.pendingJoins, at: context.now.monotonic) }
     }
 
-    /// Nobody waits any longer: the bridge is about to stop, and takes what was sent before.
+    /// Admits all waiting clients before the bridge stops, so that their pending lines are processed.
     package func openEverything() {
         pendingJoins.admitAll()
         for room in rooms { room.opened(context) }
         while pendingJoins.hasAdmitted { letNextIn() }
     }
 
-    /// Lets a client in.
+    /// Admits a client.
     ///
-    /// - Returns: false: it waits on.
+    /// - Returns: false: it still has to wait.
     private func letIn(_ pending: PendingJoin, _ session: IRCSession) -> Bool {
         if let room = room(pending.room), room.isOpening, room.missingSince == nil, !pendingJoins.isAdmittingAll,
             !session.hasNoReader
@@ -93,13 +94,13 @@ extension IRCServer {
             pendingJoins.wait(session.id, for: room.id)
             return false
         }
-        // What it is told of this room comes before what it waits for else.
+        // The replies of this room precede the client's other pending answers.
         let later = session.takeLongAnswers().filter { $0.subject !== pending }
         defer { for answer in later { session.appendLongAnswer(answer) } }
         let replies = outbound.gathering(session) { enter(pending, session) }.filter {
             $0.reduced(for: session.caps, nick: session.displayNick) != nil
         }
-        // It did not wait in vain.
+        // The wait was successful.
         if room(pending.room)?.link.isUp == true { session.waitsSince = nil }
         guard pending.isAsked || room(pending.room).map({ session.rooms.contains($0.id) }) == true else {
             return true
@@ -113,16 +114,16 @@ extension IRCServer {
 
     private func enter(_ pending: PendingJoin, _ session: IRCSession) {
         guard session.person != nil else { return }
-        // The room may have given way to another.
+        // The room may have been replaced by another.
         let known = room(pending.room) ?? room(channel: pending.channel)
         guard let room = known ?? templateRoom(pending.channel, session, isComingBack: !pending.isAsked),
             !session.rooms.contains(room.id)
         else { return }
-        // All may be otherwise than when it asked.
+        // All conditions may have changed since the request.
         guard mayEnter(room, session) else { return noSuchChannel(pending.channel, session) }
         if let refusal = spellingRefusal(room, as: pending.channel, session) { return reply(refusal, session) }
         if let barrier = barrier(to: room, session) { return reply(barrier, session) }
-        // Not pulled from here: those may wait for an entrance too, and would pull this one.
+        // Their answers are not pulled from here: those may be pending joins too, and would pull this one.
         let others = room.entering(askedAt: pending.at) { enterWithOthers(room, session) }
         for other in others where other.hasLongAnswers { emit(.notifyWhenDrained(other.id)) }
     }

@@ -7,14 +7,15 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Rooms that nobody configured: any joined channel opens the backend's room of that name, as long as somebody is there.
+// Rooms without configuration: joining any channel opens the backend's room of that name, while a client is in it.
 
 extension IRCServer {
-    /// Rooms of the template that one person may have opened and be in: so ten people share what there may be of them by default.
+    /// Template rooms opened by one person and still in use: by default ten people share the limit of all template
+    /// rooms.
     static let maxTemplateRoomsOfPerson = 10
-    /// The room that a channel leads to by the template, opened when it is not yet. Nil after telling the client why not.
+    /// The room of a channel by the template, opened if necessary; nil: refused, with a reply.
     ///
-    /// - Parameter isComingBack: the client did not ask, so it is told nothing.
+    /// - Parameter isComingBack: there was no request, so a refusal is not sent.
     func templateRoom(_ channel: String, _ session: IRCSession, isComingBack: Bool = false) -> Room? {
         guard let template = settings.template, session.person != nil, lifecycle.phase == .running else {
             if !isComingBack { noSuchChannel(channel, session) }
@@ -32,9 +33,9 @@ extension IRCServer {
         var upstreamRoom = typed
         if let listing = directory.listing {
             guard let entry = listing.entry(folded: settings.casemapping.fold(channel)) else {
-                // It may be new; whoever asks again finds it then.
+                // The room may be new; a later request will find it.
                 askForTemplateRooms()
-                // Who may enter few rooms is not told which others there are.
+                // An account restricted to some rooms must not learn which others exist.
                 guard session.account?.rooms == nil else {
                     return refuse(.errNoSuchChannel, Self.noSuchRoom)
                 }
@@ -44,7 +45,7 @@ extension IRCServer {
             topic = Self.cleanTopic(entry.room.topic ?? "")
             upstreamRoom = entry.room.id.isEmpty ? entry.room.name : entry.room.id
         } else if directory.backend != nil {
-            // A name that the backend does not have looks to it like a token that is wrong; so this must be known first.
+            // An unknown room is indistinguishable from a wrong token, so the list is needed first.
             if isComingBack {
                 awaitReturn(session)
                 return nil
@@ -61,7 +62,7 @@ extension IRCServer {
             askForTemplateRooms()
             return nil
         }
-        // The list tells a room by any spelling; without one, each may be a room of its own.
+        // With a list, spellings are equivalent; without one, each may be a room of its own.
         let called = directory.listing == nil ? name : settings.casemapping.fold(name)
         guard session.account?.rooms.map({ $0.contains(called) }) ?? true else {
             return refuse(.errNoSuchChannel, Self.noSuchRoom)
@@ -94,7 +95,7 @@ extension IRCServer {
     private static let shareIsTaken =
         "You have opened \(maxTemplateRoomsOfPerson) rooms that are still in use, and may not open more; leave one first"
 
-    /// Why a room of the template cannot be entered by this name; nil: it can.
+    /// The refusal of a template room under this spelling of its name; nil: it can be entered.
     ///
     /// IRC takes two spellings for one channel, so one is open at a time; the backend may have a room for each.
     func spellingRefusal(_ room: Room, as channel: String, _ session: IRCSession) -> IRCMessage? {
@@ -102,7 +103,7 @@ extension IRCServer {
             !TextBytes.areSame(room.channel, channel),
             directory.listing?.entry(folded: settings.casemapping.fold(channel)) == nil
         else { return nil }
-        // Where nobody is, whoever asks again finds the place free.
+        // An idle room is closed, so that a later request succeeds.
         if isIdle(room) { room.leaveBackend(context) }
         return session.numeric(
             .errNoSuchChannel, channel,
@@ -110,13 +111,13 @@ extension IRCServer {
                 + "is empty")
     }
 
-    /// Why a client may not enter a room of the template in which nobody is, and so have it kept open; nil: it may.
+    /// The refusal of an idle template room that would count toward the person's limit; nil: it can be entered.
     func shareRefusal(_ room: Room, _ session: IRCSession) -> IRCMessage? {
         guard roomTable.isOfTemplate(room), isIdle(room), hasTemplateShare(session) else { return nil }
         return session.numeric(.errTooManyChannels, room.channel, Self.shareIsTaken)
     }
 
-    /// Whether a person has opened as many rooms as one may. A room that was left to others is no longer theirs.
+    /// Whether a person has opened the maximum number of rooms. A room that the person left to others no longer counts.
     private func hasTemplateShare(_ session: IRCSession) -> Bool {
         guard let person = session.person else { return true }
         let count = roomTable.opened(by: person).count { room in
@@ -125,7 +126,7 @@ extension IRCServer {
         return count >= Self.maxTemplateRoomsOfPerson
     }
 
-    /// Nobody is in the room, and nothing that was said waits in it.
+    /// The room has no IRC users and no pending messages.
     private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.waitingCount == 0 && !room.isOpening }
 
     func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
@@ -135,14 +136,14 @@ extension IRCServer {
 
     // MARK: - The backend's list
 
-    /// Asks the template's backend which rooms there are, unless it was asked a moment ago.
+    /// Requests the room list of the template's backend, unless that was done a moment ago.
     package func askForTemplateRooms(isRetry: Bool = false) {
         guard let backend = directory.backend, directory.beginCall(isRetry: isRetry, now: context.now.monotonic)
         else { return }
         serverWishes.append(.rooms(of: backend))
     }
 
-    /// Whether the rest of a client's LIST waits for the backend's answer.
+    /// Whether the rest of a client's LIST waits for the backend's answer; registers it as waiting.
     private func listWaits(_ session: IRCSession) -> Bool {
         guard let isFirst = directory.awaitListing(session.id) else { return false }
         if isFirst { context.timers.set(.listing, at: context.now.monotonic + RoomDirectory.listPatience) }
@@ -160,17 +161,17 @@ extension IRCServer {
         return room
     }
 
-    /// Longest wait for what is kept of a room: a disk that stalls is not to keep people from speaking.
+    /// Longest wait for a room's stored data: a stalled disk must not block messages.
     static let roomLoadWait: Duration = .seconds(10)
 
-    /// Has what is kept of a room read.
+    /// Starts reading a room's stored data.
     func load(_ room: Room) {
         room.beginLoading()
         context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
         ask(.loadRoom(room.id, room.storedKey))
     }
 
-    /// Whether the template may open one more room. The one that has been empty for longest gives way.
+    /// Whether the template may open one more room; at the limit, the room idle for longest is closed.
     private func makeRoomForTemplate() -> Bool {
         let open = roomTable.ofTemplate.filter { !$0.isLeaving }
         if open.count < settings.limits.templateRooms { return true }
@@ -184,7 +185,7 @@ extension IRCServer {
         return true
     }
 
-    /// A configured room that is this one, or has its name.
+    /// A configured room that is the same upstream room, or has its name.
     private func configuredRoom(_ upstreamRoom: String, name: String, in backend: String) -> Room? {
         let fold = settings.casemapping.fold
         return roomTable.configured { room in
@@ -194,11 +195,11 @@ extension IRCServer {
         }
     }
 
-    /// The name behind the `#`, where a room may be called that.
+    /// The name behind the `#`, if it is valid for a room.
     static func templateName(_ channel: String) -> String? {
         guard channel.hasPrefix("#") else { return nil }
         let name = channel.dropFirst()
-        // A dot or two would lead elsewhere in a URL's path.
+        // One or two dots would change a URL's path.
         guard !name.isEmpty, name.utf8.count <= BackendListing.maxNameBytes, name != ".", name != "..",
             !name.unicodeScalars.contains(where: {
                 PrintableText.isControl($0) || $0.properties.isWhitespace || "*?,".unicodeScalars.contains($0)
@@ -222,7 +223,7 @@ extension IRCServer {
 
     // MARK: - LIST
 
-    /// A room of the template's backend, where it is not open and the client may enter it.
+    /// A room of the template's backend that is not open and that the client may enter; nil otherwise.
     func unopenedRoom(_ entry: BackendListing.Entry, _ session: IRCSession) -> BackendListing.Entry? {
         guard let template = settings.template else { return nil }
         let channel = settings.casemapping.fold(entry.channel)
@@ -234,8 +235,8 @@ extension IRCServer {
         return entry
     }
 
-    /// A room of the template's backend that is not open, for LIST.
-    func unopenedRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> LongAnswer.Step {
+    /// One step of LIST through the rooms of the template's backend that are not open.
+    func unopenedRoomStep(_ listing: RoomListing, _ next: Int, _ session: IRCSession) -> ReplyGenerator.Step {
         if !listing.isImpatient, listWaits(session) { return .waits }
         guard let known = directory.listing, next < known.entries.count else {
             return .last(session.numeric(.rplListEnd, "End of /LIST"))
@@ -248,8 +249,8 @@ extension IRCServer {
         return .more(session.numeric(.rplList, entry.channel, "0", Self.cleanTopic(entry.room.topic ?? "")))
     }
 
-    /// The client comes back when the backend says which rooms it has. Nobody asked and nobody is told, so that may take as long
-    /// as the backend is away.
+    /// Resumes the client's return once the backend has listed its rooms. There was no request and there is no reply,
+    /// so this may take as long as the backend is unreachable.
     private func awaitReturn(_ session: IRCSession) {
         directory.awaitListing(returning: session.id)
         askForTemplateRooms()

@@ -4,11 +4,11 @@ import BridgeTypes
 final class PendingJoin {
     let room: RoomID
     let channel: String
-    /// False: it comes back to its account's rooms, and is told nothing where that cannot be.
+    /// False: a return to the account's rooms, without a reply where that fails.
     let isAsked: Bool
-    /// When it asked.
+    /// The time of the request.
     let at: Now
-    /// Of a client that can be given no more than one line with it.
+    /// The labeled-response label of a client without `batch`, which can receive one labeled line only.
     let label: String?
 
     init(room: RoomID, channel: String, isAsked: Bool, at: Now, label: String?) {
@@ -22,19 +22,19 @@ final class PendingJoin {
 
 /// The clients whose first long answer is a ``PendingJoin``, by room.
 final class PendingJoins {
-    /// So many are let in at a time, so that many that come back at once hold nobody up.
+    /// Clients admitted at a time, so that a mass return does not block the loop.
     static let atOnce = 64
 
     private var waiting: [RoomID: Set<ClientID>] = [:]
-    /// Those whose room is open now.
+    /// Clients whose room is open now.
     private var admitted: ArraySlice<ClientID> = []
-    /// The bridge is to stop: no JOIN waits any more.
+    /// The bridge is stopping: joins no longer wait.
     private(set) var isAdmittingAll = false
 
     func wait(_ client: ClientID, for room: RoomID) { waiting[room, default: []].insert(client) }
 
-    /// The room is open: the clients that waited for it, in the order in which they connected. They are admitted once more
-    /// by ``next()``, for what they sent meanwhile.
+    /// Removes and returns the clients that waited for the room, in the order of connecting. ``next()`` returns them
+    /// once more, for their later lines.
     func opened(_ room: RoomID) -> [ClientID]? {
         guard let clients = waiting.removeValue(forKey: room) else { return nil }
         let ordered = clients.sorted { $0.rawValue < $1.rawValue }
@@ -42,15 +42,15 @@ final class PendingJoins {
         return ordered
     }
 
-    /// No client waits, and none is still to be let in.
+    /// No client waits or is to be admitted.
     var isEmpty: Bool { waiting.isEmpty && admitted.isEmpty }
 
     var hasAdmitted: Bool { !admitted.isEmpty }
 
-    /// The next to be let in.
+    /// The next client to admit.
     func next() -> ClientID? {
         let client = admitted.popFirst()
-        // A slice keeps what was in front of it.
+        // An empty slice still retains its storage.
         if admitted.isEmpty { admitted = [] }
         return client
     }

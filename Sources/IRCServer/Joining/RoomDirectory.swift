@@ -3,24 +3,24 @@ import Dialects
 import Upstream
 import WireBytes
 
-/// The list of rooms of the template's backend: when the backend is asked for it, and which clients wait for it.
+/// The room list of the template's backend: when to request it, and the clients waiting for it.
 ///
-/// | state   | meaning                                    | verb → next                                        |
-/// |---------|--------------------------------------------|----------------------------------------------------|
-/// | unknown | nothing is known yet, no call is under way | beginCall → calling                                |
-/// | calling | the backend is asked                       | listed → known; failed → unknown, or known as before |
-/// | known   | there is a list                            | beginCall → calling, after ``interval``            |
+/// | state   | meaning                       | verb → next                                          |
+/// |---------|-------------------------------|------------------------------------------------------|
+/// | unknown | no list and no call under way | beginCall → calling                                  |
+/// | calling | requested from the backend    | listed → known; failed → unknown, or known as before |
+/// | known   | there is a list               | beginCall → calling, after ``interval``              |
 final class RoomDirectory {
-    /// The backend is asked at most this often, however many clients list its rooms.
+    /// Shortest time between two requests, however many clients list the rooms.
     static let interval: Duration = .seconds(60)
     /// Longest wait of a JOIN for the list; clients show nothing meanwhile.
     static let joinPatience: Duration = .seconds(10)
-    /// Longest wait of a LIST for it; what the client sends meanwhile waits as well.
+    /// Longest wait of a LIST for it; the client's later lines wait as well.
     static let listPatience: Duration = .seconds(3)
-    /// Until there is a list it is asked for again and again: clients that return to their rooms wait for it.
+    /// Pauses between requests until there is a list: clients returning to their rooms wait for it.
     private static let retryPauses: [Duration] = [.seconds(2), .seconds(4), .seconds(10), .seconds(30), .seconds(60)]
 
-    /// The template's backend, where it can be asked; nil: any name may be a room.
+    /// The template's backend, if it can list its rooms; nil: any name may be a room.
     let backend: String?
     private(set) var listing: BackendListing?
     private(set) var isCalling = false
@@ -36,9 +36,9 @@ final class RoomDirectory {
         backend = canBeAsked ? template?.name : nil
     }
 
-    // MARK: - The call
+    // MARK: - Requests
 
-    /// Whether the backend is to be asked now; then it is taken for asked.
+    /// Whether to request the list now; if so, the request counts as made.
     ///
     /// - Parameter isRetry: the last call failed.
     func beginCall(isRetry: Bool, now: MonotonicInstant) -> Bool {
@@ -55,7 +55,7 @@ final class RoomDirectory {
         listing = rooms
     }
 
-    /// - Returns: when to ask again; nil: there is a list from before.
+    /// - Returns: the pause before the next request; nil: there is an older list.
     func failed() -> Duration? {
         isCalling = false
         guard listing == nil else { return nil }
@@ -63,18 +63,18 @@ final class RoomDirectory {
         return Self.retryPauses[min(failures, Self.retryPauses.count - 1)]
     }
 
-    // MARK: - Clients that wait for it
+    // MARK: - Waiting clients
 
-    /// Has the rest of a client's LIST wait for the answer.
+    /// Registers the rest of a client's LIST as waiting for the answer.
     ///
-    /// - Returns: whether it is the first that waits; nil: there is nothing to wait for.
+    /// - Returns: whether it is the first; nil: no request is under way.
     func awaitListing(_ client: ClientID) -> Bool? {
         guard listing == nil, isCalling else { return nil }
         defer { lists.insert(client) }
         return lists.isEmpty
     }
 
-    /// In the order in which they connected.
+    /// In the order of connecting.
     func takeLists() -> [ClientID] {
         defer { lists = [] }
         return lists.sorted { $0.rawValue < $1.rawValue }
@@ -84,7 +84,7 @@ final class RoomDirectory {
         joins.append(channel, folded: folded, of: client)
     }
 
-    /// Has a client wait that returns to the rooms of its account.
+    /// Registers a client that waits to return to the rooms of its account.
     func awaitListing(returning client: ClientID) { joins.append(returning: client) }
 
     var hasJoins: Bool { !joins.isEmpty }
@@ -97,11 +97,12 @@ final class RoomDirectory {
     func forget(_ client: ClientID) { joins.forget(client) }
 }
 
-/// Joins that wait for the backend to say which rooms it has, oldest first.
+/// Joins that wait for the backend's room list, oldest first.
 struct WaitingJoins {
-    /// At a time; after a start every client joins its rooms again.
+    /// Limit of all pending joins; after a start every client joins its rooms again.
     static let maxCount = 10_000
-    /// Of one client at a time, so that none takes the place of the others. More than people have open as a rule.
+    /// Limit of one client's pending joins, so that none displaces those of others. More than the rooms people usually
+    /// have open.
     static let maxCountOfClient = 20
 
     enum Outcome {
@@ -112,7 +113,7 @@ struct WaitingJoins {
     }
 
     private var joins: [(client: ClientID, channel: String)] = []
-    /// Clients that come back to rooms of their accounts as soon as the list is there; at most all that are connected.
+    /// Clients that return to rooms of their accounts once the list is there; at most all that are connected.
     private var returning: Set<ClientID> = []
     /// Folded names.
     private var channels: [ClientID: Set<String>] = [:]
@@ -132,13 +133,13 @@ struct WaitingJoins {
 
     var hasReturning: Bool { !returning.isEmpty }
 
-    /// In the order in which they connected.
+    /// In the order of connecting.
     mutating func takeReturning() -> [ClientID] {
         defer { returning = [] }
         return returning.sorted { $0.rawValue < $1.rawValue }
     }
 
-    /// The client is gone.
+    /// The client has disconnected.
     mutating func forget(_ client: ClientID) {
         returning.remove(client)
         if channels.removeValue(forKey: client) != nil { joins.removeAll { $0.client == client } }

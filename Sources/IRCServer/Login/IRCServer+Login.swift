@@ -6,8 +6,8 @@ import Identities
 import Rooms
 import WireBytes
 
-// How logins end: what clients are told of it, and what it changes. What clients show to log in is in IRCServer+LoginCommands and
-// IRCServer+RegistrationCommands; what becomes of a password is LoginMachine's.
+// Outcomes of logins: replies and effects. The commands are in IRCServer+LoginCommands and
+// IRCServer+RegistrationCommands; passwords are checked through LoginMachine.
 
 extension IRCServer {
     /// Failed logins of one connection before it is closed.
@@ -23,7 +23,7 @@ extension IRCServer {
         )
     }
 
-    /// The verdict on a `.checkPassword` is there. Verdicts that nobody waits for are ignored.
+    /// The verdict on a `.checkPassword`. Verdicts of abandoned attempts are ignored.
     package func passwordChecked(_ id: ClientID, attempt: UInt64, _ verdict: PasswordVerdict) {
         guard let session = sessions[id],
             let step = logins.checked(id, attempt: attempt, verdict, now: context.now.monotonic)
@@ -31,19 +31,19 @@ extension IRCServer {
         loginAnswered(step, session)
     }
 
-    /// The wait for an answer is over.
+    /// The delay of an answer is over.
     package func loginAnswerIsDue(_ session: IRCSession) {
         if let step = logins.takeDelayedAnswer(session.id) { loginAnswered(step, session) }
     }
 
-    /// There is news of a login that others were asked about: what waited for it goes on.
+    /// Takes the next step of a login from an asynchronous check, and resumes registration once it is decided.
     func loginAnswered(_ step: LoginStep, _ session: IRCSession) {
         take(step, session)
         if !step.isUnderway { goOnRegistering(session) }
         goOn(session)
     }
 
-    /// Does what a login wants, and tells the client how it ended.
+    /// Carries out a step of a login, and replies with its outcome.
     func take(_ step: LoginStep, _ session: IRCSession) {
         switch step {
         case .check(let check): emit(.checkPassword(check))
@@ -55,7 +55,7 @@ extension IRCServer {
         case .challenge(let bytes): challenge(bytes, .scramSHA256, session)
         case .succeeded(let login): succeeded(login, session)
         case .refused(let refusal, let purpose): refused(refusal, purpose, session)
-        // It was a try all the same: giving up in time must not make tries free.
+        // An abandoned attempt still counts: otherwise giving up in time would make attempts free.
         case .abandoned(let isFailure): if isFailure { countFailedTry(session) }
         }
     }
@@ -114,7 +114,7 @@ extension IRCServer {
         if login.purpose == .sasl {
             reply(.rplSASLSuccess, "SASL authentication successful", to: session)
         }
-        // What USER said is forgotten once registered, but for the ident that came of it.
+        // After registration only the ident remains of USER.
         let client = login.clientName ?? person.flatMap { ClientName.clean(String($0.ident.drop { $0 == "~" })) }
         if person != nil, let before = session.account {
             if before.name != account.name { becomeAnother(session, account, clientName: client) }
@@ -136,14 +136,14 @@ extension IRCServer {
         }
     }
 
-    // MARK: - What SASL says of it
+    // MARK: - SASL replies
 
-    /// Tells a client why its login came to nothing.
+    /// Sends the reason of a failed login.
     private func tellSASL(_ refusal: LoginRefusal, _ session: IRCSession) {
         switch refusal {
         case .wrongPassword: saslFailed(session, "SASL authentication failed")
         case .tokenRefused: refuseBearer(session)
-        // Not the client's fault: neither counts.
+        // Not the client's fault, so neither counts.
         case .busy: reply(.errSASLFail, "Too many people log in at this moment; try again", to: session)
         case .unanswered(let place):
             reply(.errSASLFail, "\(place) cannot say at the moment whose token that is; try again", to: session)
@@ -159,19 +159,19 @@ extension IRCServer {
         }
     }
 
-    /// Refuses a try that needed no checking.
+    /// Refuses an attempt that needed no check.
     func saslFailed(_ session: IRCSession, _ why: String) {
         reply(.errSASLFail, why, to: session)
         countFailedTry(session)
     }
 
-    /// Closes the connection after too many of them.
+    /// Counts a failed attempt; closes the connection after too many.
     func countFailedTry(_ session: IRCSession) {
         session.failedTries += 1
         if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
     }
 
-    /// Sends what a mechanism has to say before it hears more.
+    /// Sends a mechanism's challenge, before the client's next response.
     private func challenge(_ bytes: [UInt8], _ mechanism: SASLMechanism, _ session: IRCSession) {
         session.sasl.expectMore(mechanism)
         for chunk in IRCSASLExchange.chunks(of: bytes) {
@@ -179,7 +179,7 @@ extension IRCServer {
         }
     }
 
-    /// Says why, as the mechanism has it. What the client answers, a single ^A, ends the exchange.
+    /// Sends the mechanism's error message. The client's response to it, a single ^A, ends the exchange.
     ///
     /// Source: RFC 7628 §3.2.2 and §3.2.3.
     private func refuseBearer(_ session: IRCSession) {
@@ -189,7 +189,7 @@ extension IRCServer {
 
     // MARK: - Gateways
 
-    /// The gateway's password was right.
+    /// Adopts the address of a WEBIRC line with the right password.
     private func admitGateway(_ session: IRCSession) {
         guard let tried = session.gatewayTry else { return }
         let gatewayAddress = session.origin.address

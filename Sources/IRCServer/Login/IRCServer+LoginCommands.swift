@@ -6,16 +6,16 @@ import Rooms
 import Upstream
 import WireBytes
 
-// What clients show to log in: AUTHENTICATE, by mechanism, OPER and WEBIRC. What becomes of a login is IRCServer+Login's.
+// Login commands: AUTHENTICATE, by mechanism, OPER and WEBIRC. Outcomes are in IRCServer+Login.
 //
-// | mechanism     | client                      | bridge                                    |
-// |---------------|-----------------------------|-------------------------------------------|
-// | PLAIN         | name and password           | checked beside the loop                   |
-// | SCRAM-SHA-256 | name and nonce              | salt, iterations and nonces               |
-// |               | proof                       | signature, or a refusal that waits        |
-// |               | nothing                     | logged in                                 |
-// | EXTERNAL      | nothing, or the name        | whose certificate it is                   |
-// | OAUTHBEARER   | a token                     | asks the backend, as below                |
+// | mechanism     | client             | bridge                             |
+// |---------------|--------------------|------------------------------------|
+// | PLAIN         | name and password  | checked off the loop               |
+// | SCRAM-SHA-256 | name and nonce     | salt, iterations and nonces        |
+// |---------------|--------------------|------------------------------------|
+// |---------------|--------------------|------------------------------------|
+// | EXTERNAL      | empty, or the name | looks up the certificate's account |
+// | OAUTHBEARER   | a token            | asks the backend, as below         |
 
 extension IRCServer {
     /// Source: IRCv3 sasl-3.1, "Numerics used by this extension"; sasl-3.2, "SASL Reauthentication".
@@ -27,12 +27,12 @@ extension IRCServer {
             return reply(.errSASLFail, "Wait for the answer to your last try", to: session)
         }
         let offered = mechanisms(for: session.origin)
-        // However the client takes it that its token was refused: it was a try.
+        // However the client responds to the refusal of its token, the attempt counts.
         let wasRefused = session.isBearerRefused
         let outcome = session.sasl.received(param, offered: offered)
         switch outcome {
         case .needMoreData, .response: break
-        // A beginning too: registering may have ended an exchange in the middle.
+        // A new exchange too: registration may have ended one in the middle.
         case .challenge, .unknownMechanism, .malformed, .tooLong, .endless, .aborted:
             logins.endExchange(session.id)
             session.isBearerRefused = false
@@ -90,13 +90,13 @@ extension IRCServer {
 
     // MARK: - OAUTHBEARER
 
-    // SASL OAUTHBEARER: the client shows a token of the backend's, and the backend says whose it is.
+    // SASL OAUTHBEARER: the client presents a token of the backend, and the backend identifies its user.
     //
-    // | state    | meaning                                       | leaves by                                                  |
-    // |----------|-----------------------------------------------|-------------------------------------------------------------|
-    // | asking   | the backend is asked with the client's token   | a person → logged in; 401, 403 → refusing; trouble → failed |
-    // | refusing | the refusal waits, the longer the more there were | time → refused                                          |
-    // | refused  | the client was told why                        | whatever it answers → failed                                |
+    // | state    | meaning                               | leaves by                                                 |
+    // |----------|---------------------------------------|-----------------------------------------------------------|
+    // | asking   | the backend checks the client's token | a person → logged in; 401, 403 → refusing; error → failed |
+    // | refusing | the refusal is delayed, increasingly  | time → refused                                            |
+    // | refused  | the client has the reason             | any response → failed                                     |
     //
     // Source: RFC 7628.
 
@@ -114,7 +114,7 @@ extension IRCServer {
         take(logins.showToken(response.token, as: response.authzid, session.id, from: session.origin.address), session)
     }
 
-    /// An answer to the question whose token it is. False when `call` is none of these.
+    /// The outcome of a token query. False when `call` is not one.
     package func tokenAnswered(
         _ call: BackendCallID, _ outcome: Result<BackendCallResponse, BackendCallFailure>, _ backend: BackendAccount
     ) -> Bool {
@@ -168,27 +168,28 @@ extension IRCServer {
         guard !logins.isBusy(with: session.id) else {
             return reply(.errPasswdMismatch, "Wait for the answer to your last try", to: session)
         }
-        // The name without what a client calls itself.
+        // The account name without the client name.
         check(SecretBytes(password.utf8), of: ClientName.split(account).account, client: nil, .oper, session)
     }
 
     // MARK: - WEBIRC
 
-    // Gateways that connect for somebody else, with WEBIRC: a web client's server, say, whose users would otherwise all come
-    // from one address.
+    // WEBIRC: gateways, such as a web client's server, that pass on the addresses of their users, who would otherwise
+    // share one address.
     //
-    // Only the address is taken over, for limits, the throttle and the log. Nobody is shown where somebody connects from, so a
-    // gateway cannot forge what people see; and it does not make anybody local, whatever it says.
+    // Only the address is adopted, for limits, the throttle and the log. Addresses of clients are never shown to users,
+    // so a gateway cannot forge visible hosts; nor does WEBIRC ever make a client local.
     //
     // Source: IRCv3 webirc.
 
-    /// Bytes of a gateway's name that are logged.
+    /// Bytes of a gateway's name in the log.
     private static let maxGatewayNameBytes = 64
 
-    /// A client sent WEBIRC. Whoever may not is told so and closed: going on would count it, and its user, as itself.
+    /// Handles WEBIRC. A gateway without permission gets the reason and is closed: otherwise its user would count as
+    /// the gateway.
     ///
-    /// Host name and options are not of use: nobody is shown where somebody connects from, and whether the gateway and its
-    /// client have TLS between them decides nothing.
+    /// Host name and options are ignored: addresses of clients are never shown, and TLS between the gateway and its
+    /// client decides nothing.
     func announceClient(_ session: IRCSession, password: String, gateway: String, address: String) {
         guard session.person == nil else { return alreadyRegistered(session) }
         guard session.isFresh else {
@@ -201,7 +202,7 @@ extension IRCServer {
         guard let numeric = NetworkAddress(address) else {
             return refuseGateway(session, "WEBIRC with an address that is none", gateway)
         }
-        session.gatewayTry = GatewayTry(
+        session.gatewayTry = WebIRCAttempt(
             name: PrintableText.prefix(of: gateway, maxBytes: Self.maxGatewayNameBytes), address: numeric)
         take(
             logins.checkGateway(

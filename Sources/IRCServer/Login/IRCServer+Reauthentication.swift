@@ -5,17 +5,19 @@ import Identities
 import Rooms
 import WireBytes
 
-// A client that is here logs in, logs in as somebody else, or logs out.
+// Login of a registered client, to a first or another account, and logout.
 //
-// One account is one person, however many clients it has: they share nick, rooms and read markers. A client that becomes somebody
-// else leaves the one and becomes the other, on IRC and upstream, in the same rooms as far as the other may enter them.
+// One account is one person, with any number of clients: they share nick, rooms and read markers. A client that changes
+// its account leaves one person and joins the other, on IRC and upstream, in the same rooms as far as permitted.
 
 extension IRCServer {
-    /// Clients of one account at a time: what one does reaches all of them, so their number multiplies what one can cost.
+    /// Clients of one account at a time: an action of one reaches all of them, so their number multiplies its cost.
     static let maxClientsPerAccount = 25
 
-    // MARK: - Becoming somebody else
+    // MARK: - Changing the account
 
+    /// Moves a client to another person.
+    ///
     /// - Parameter account: nil: none.
     func becomeAnother(_ session: IRCSession, _ account: AccountSettings?, clientName: String?) {
         guard let oldID = session.person, let old = context.identities[oldID] else { return }
@@ -39,13 +41,13 @@ extension IRCServer {
             settleAway(of: oldID)
         }
         session.leftEverything()
-        // What it was given counts for the one, what it is given for the other.
+        // Deliveries so far count for the old account, later ones for the new account.
         let lastStay = session.following?.lastStay
         outbound.stopFollowing(session)
         session.account = account
         session.setClientName(clientName)
         nameLateComer(session)
-        // Answers that are on their way are about none of what follows.
+        // Acknowledgements in flight do not count for later deliveries.
         if let lastStay { following(session)?.continueStays(after: lastStay) }
         if let shared {
             join(session, old, rooms, prefixes, shared)
@@ -75,14 +77,14 @@ extension IRCServer {
         bringBack(session)
     }
 
-    /// What stands in front of a person's nick in each of these rooms.
+    /// A person's membership prefixes in each of these rooms.
     private func prefixes(of person: PersonID, in rooms: ShortList<RoomID>) -> [RoomID: String] {
         var prefixes: [RoomID: String] = [:]
         for id in rooms { prefixes[id] = room(id)?.moderation.prefixes(of: person) }
         return prefixes
     }
 
-    /// A client that has rooms open already, and became somebody else in them, hears what this one may do there.
+    /// Sends the changed channel modes to a client that became another person in rooms it has open.
     private func tellPrefixes(since before: [RoomID: String], _ session: IRCSession) {
         guard let person = session.person else { return }
         for id in session.rooms {
@@ -97,8 +99,8 @@ extension IRCServer {
         }
     }
 
-    /// For the client its own nick has changed. Where whom it was stays, with other clients, it has to hear that there is
-    /// somebody of the old nick.
+    /// Shows the client a JOIN of its former person, if that stays with other clients: for the client, its own nick has
+    /// changed, so the former nick appears as a user of its own.
     private func showStaying(_ oldID: PersonID, _ rooms: ShortList<RoomID>, _ session: IRCSession) {
         guard let old = context.identities[oldID] else { return }
         for id in rooms where session.rooms.contains(id) {
@@ -106,28 +108,28 @@ extension IRCServer {
         }
     }
 
-    /// Tells a client as whom it is logged in now.
+    /// Sends a client its new account.
     private func tellAccount(_ session: IRCSession) {
         guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
         reply(IRCMessage(source: person.source, command: "ACCOUNT", params: [person.account ?? "*"]), session)
     }
 
-    /// The nick that a client has, its account's name, or that with a number: the first that it may have.
+    /// The first available nick: the client's own, the account's name, or that with a number.
     private func freeNick(for account: AccountSettings?, wishing nick: String) -> String {
         func isFree(_ nick: String) -> Bool {
             context.identities.refusal(nick: nick, holder: nil, account: account?.name) == nil
         }
         if isFree(nick) { return nick }
         guard let account else { return context.identities.numbered(nick) { isFree($0) } }
-        // Whom the backend vouches for has an account whose name is no nick.
+        // An account vouched for by the backend may have a name that is no nick.
         let name = account.name.utf8.contains(UInt8(ascii: "@")) ? nick : account.name
         if isFree(name) { return name }
         return context.identities.numbered(name) { isFree($0) }
     }
 
-    // MARK: - Logging in late
+    // MARK: - Login after registration
 
-    /// A client that is here already logged in.
+    /// Logs in a registered client.
     func becomeAccount(_ session: IRCSession, _ account: AccountSettings) {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         session.setAway(person.away)
@@ -152,7 +154,7 @@ extension IRCServer {
         bringBack(session)
     }
 
-    /// The client leaves the person that it was, and is the account's other clients' from now on.
+    /// Moves the client from its person to that of the account's other clients.
     private func merge(_ session: IRCSession, _ old: Person, into shared: PersonID) {
         guard let oldID = session.person else { return }
         let rooms = session.rooms
@@ -167,13 +169,13 @@ extension IRCServer {
         join(session, old, rooms, prefixes, shared)
     }
 
-    /// A client that is nobody any more becomes one more of a person who is here, and all clients of that person are in the
-    /// rooms of both.
+    /// Attaches a client without a person to a present one, and enters all clients of that person into the rooms of
+    /// both.
     ///
     /// - Parameters:
-    ///   - old: who the client was.
-    ///   - rooms: where the client has a room open.
-    ///   - prefixes: what stood in front of its nick there.
+    ///   - old: the client's former person.
+    ///   - rooms: rooms that the client has open.
+    ///   - prefixes: its former membership prefixes there.
     private func join(
         _ session: IRCSession, _ old: Person, _ rooms: ShortList<RoomID>, _ prefixes: [RoomID: String],
         _ shared: PersonID

@@ -8,14 +8,14 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Making an account: REGISTER, and VERIFY, which has nothing to do here. How it is made is AccountRegistrations'.
+// Account registration: REGISTER, and VERIFY, which is never needed here. The state machine is AccountRegistrations.
 //
-// What a client sends while its account is made waits, so that the order of answers is that of the lines.
+// Lines sent while an account is registered wait, so that answers are in the order of the lines.
 //
 // Source: IRCv3 account-registration.
 
 extension IRCServer {
-    // MARK: - What clients ask
+    // MARK: - Commands
 
     func registerAccount(_ wanted: String, email: String, password: String, _ session: IRCSession) {
         guard settings.registration == .everybody || settings.registration == .local && session.origin.isListenerLocal,
@@ -29,7 +29,7 @@ extension IRCServer {
         if let account = session.account {
             return refuse("ALREADY_AUTHENTICATED", "You are logged in as \(account.name)", of: account.name)
         }
-        // A nick that was refused is a wish all the same, and the answer is that somebody has it.
+        // A refused nick counts as chosen too; the answer is that it is taken.
         guard let nick = session.nick ?? session.refusedNick else {
             return refuse("NEED_NICK", "Choose a nick first", of: "*")
         }
@@ -51,7 +51,7 @@ extension IRCServer {
         guard !logins.isBusy(with: session.id), !session.sasl.isUnderway else {
             return later("Finish logging in first")
         }
-        // While something is missing on disk, an earlier account of that name may be forgotten only in part.
+        // While writes are missing on disk, an earlier account of that name may be purged only in part.
         makeUpForLosses()
         guard context.ledger.condition == .sound, unkept.isEmpty else {
             return later("Accounts cannot be stored at the moment")
@@ -63,7 +63,7 @@ extension IRCServer {
         begin(name, password, session)
     }
 
-    /// Nothing that is made here has to be confirmed, so no code is right.
+    /// Registrations need no verification here, so every code is wrong.
     func verifyAccount(_ wanted: String, _ session: IRCSession) {
         guard offersRegistration(to: session.origin) else { return unknownCommand("VERIFY", session) }
         let shown = PrintableText.of(wanted, maxBytes: 64)
@@ -75,7 +75,7 @@ extension IRCServer {
         refuseRegistration("VERIFY", "INVALID_CODE", shown, "No account here waits to be confirmed", session)
     }
 
-    /// With the account, which the draft leaves out and servers send: clients read the last parameter.
+    /// Includes the account, which the draft omits and servers send: clients read the last parameter.
     private func registrationIsEarly(_ verb: String, _ name: String, _ session: IRCSession) {
         refuseRegistration(verb, "COMPLETE_CONNECTION_REQUIRED", name, "Connect first", session)
     }
@@ -105,7 +105,7 @@ extension IRCServer {
         }
     }
 
-    // MARK: - Making it
+    // MARK: - Execution
 
     private func begin(_ name: String, _ password: String, _ session: IRCSession) {
         let hashing = context.withTurn {
@@ -113,13 +113,13 @@ extension IRCServer {
                 name, SecretBytes(password.utf8), session.id, iterations: settings.passwordIterations, &$0)
         }
         session.registration = RegistrationTry(name: AccountName.fold(name), label: session.response?.label)
-        // The label goes on the answer, which comes later; until then lines for others are not part of it.
+        // The label is for the later answer; until then lines for other clients are not part of the response.
         session.deferResponse()
         context.timers.set(.registration(session.id), at: context.now.monotonic + AccountRegistrations.timeout)
         emit(.hashPassword(hashing))
     }
 
-    /// The answer to a `.hashPassword`; nil: it was never made, too many wait already.
+    /// The result of a `.hashPassword`; nil: rejected, too many were pending.
     package func passwordHashed(_ id: ClientID, attempt: UInt64, _ verifier: SCRAMVerifier?) {
         guard let key = registrations.pendingName(attempt: attempt) else { return }
         guard sessions[id] != nil else { return giveUp(key, nil) }
@@ -134,7 +134,7 @@ extension IRCServer {
         forgetEarlier(account.name)
     }
 
-    /// Orders are on disk: accounts among them are made.
+    /// Completes the registrations whose accounts are on disk.
     package func registrationsSettled() {
         guard registrations.count > 0 else { return }
         var hadAccounts = !accounts.isEmpty
@@ -145,12 +145,12 @@ extension IRCServer {
         }
     }
 
-    /// An order found no room.
+    /// Cancels registrations whose write did not fit the store's queue.
     package func registrationsLost(_ ticket: StoreTicket) {
         for key in registrations.markLost(ticket) { giveUp(key, "The write queue is full; try again") }
     }
 
-    /// Nothing can be kept at the moment.
+    /// Cancels all registrations: the store cannot be written.
     package func registrationsFailed() {
         for key in registrations.inOrder { giveUp(key, "Accounts cannot be stored at the moment") }
     }
@@ -172,7 +172,9 @@ extension IRCServer {
         }
     }
 
-    /// - Parameter why: what the client is told, if it is there; nil: nothing.
+    /// Cancels a registration.
+    ///
+    /// - Parameter why: the reason for the client, if it is connected; nil: no reply.
     private func giveUp(_ key: String, _ why: String?) {
         guard let (client, name, isWritten) = registrations.cancel(key) else { return }
         if isWritten { context.keep(.removeAccount(name: name)) }
@@ -182,7 +184,7 @@ extension IRCServer {
         }
     }
 
-    /// Tells the client how it ended, and goes on with what it sent meanwhile.
+    /// Sends the outcome, and resumes the client's input.
     private func answerRegistration(_ session: IRCSession, _ body: () -> Void) {
         let label = session.registration?.label
         session.registration = nil
@@ -194,9 +196,9 @@ extension IRCServer {
         goOn(session)
     }
 
-    // MARK: - From before
+    // MARK: - Restart
 
-    /// Enters what an earlier process kept.
+    /// Restores the accounts of earlier processes.
     package func restoreAccounts(_ stored: [StoredAccount]) {
         for trouble in registrations.restore(stored) {
             switch trouble {
@@ -213,25 +215,26 @@ extension IRCServer {
         }
     }
 
-    // MARK: - What another left of that name
+    // MARK: - Reuse of an account name
 
-    // Whoever makes an account of a name that another had before gets nothing of what that one left.
+    // A new account under the name of an earlier one inherits no data.
     //
-    // | what was left                                | what becomes of it                                               |
-    // |----------------------------------------------|--------------------------------------------------------------------|
-    // | choices, private conversations, rooms to come back to | gone                                                       |
-    // | cursors, and with them the right to read a room's history without entering it | gone, in all rooms, open or not    |
-    // | read markers of rooms and of conversations     | gone                                                               |
-    // | what was told of readers                      | gone                                                               |
-    // | messages that were accepted and have not arrived | go all the same, and nobody hears what becomes of them          |
-    // | failures that nobody was told of              | nobody is told of them                                             |
-    // | messages of earlier                            | stay what they are; the new one cannot take them back             |
+    // | data of the earlier account                                | handling                                         |
+    // |------------------------------------------------------------|--------------------------------------------------|
+    // | preferences, private conversations, memberships            | purged                                           |
+    // | delivery cursors, and with them the right to read a room's | purged in all rooms, open or not                 |
+    // | history without entering it                                |                                                  |
+    // | read markers of rooms and of conversations                 | purged                                           |
+    // | its record of reported receipts                            | purged                                           |
+    // | accepted messages without a confirmation                   | sent all the same; their outcome is not reported |
+    // | failures that were not reported                            | not reported                                     |
+    // | older messages                                             | unchanged; the new account cannot take them back |
     //
-    // An IRC user's id upstream follows from the account's name as it is written, so messages and markers are found by that; all
-    // else is kept under the name in the form in which accounts are compared.
+    // An IRC user's upstream id is derived from the account's name as spelled, so messages and markers are found by
+    // that id; all other data is stored under the folded name.
 
-    /// Somebody makes an account of this name. All of it goes to the store in one order with the account, so that there is
-    /// never an account with the past of another.
+    /// Purges an earlier account's data. The purge and the new account are one write to the store, so that an account
+    /// never has another's data.
     private func forgetEarlier(_ account: String) {
         if let chosen = choices.reset(account: AccountName.fold(account)) { context.keep(.choices(chosen)) }
         forgetConversations(ofEarlier: account)
@@ -248,7 +251,7 @@ extension IRCServer {
 
     private func forgetAuthors(ofEarlier account: String) {
         let nobody = context.freshChatID()
-        // Private read markers are those of a backend without a name.
+        // Private read markers belong to a backend without a name.
         for backend in keptBackends.union([""]).sorted() {
             let author = context.identities.puppetID(account: account, backend: backend)
             context.keep(.removeAuthor(author, as: nobody))

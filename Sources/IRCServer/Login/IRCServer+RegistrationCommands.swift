@@ -6,7 +6,7 @@ import Identities
 import Rooms
 import WireBytes
 
-// PASS, NICK, USER, SETNAME and QUIT: who a client is, from its first line to its last.
+// PASS, NICK, USER, SETNAME and QUIT: connection registration and the user's names.
 
 extension IRCServer {
     // MARK: - Registration
@@ -18,7 +18,7 @@ extension IRCServer {
 
     func userReceived(_ username: String, realname: String, _ session: IRCSession) {
         guard session.person == nil else { return alreadyRegistered(session) }
-        // Whoever sends one of them empty gets the answer of a missing one.
+        // An empty parameter counts as a missing one.
         guard !username.isEmpty, !realname.isEmpty else { return needMoreParams("USER", session) }
         session.setUser(username, realname: realname)
         goOnRegistering(session)
@@ -30,7 +30,7 @@ extension IRCServer {
         if let account = session.account, let here = person(of: account) {
             return attach(session, to: here)
         }
-        // Another may have taken the nick between NICK and the end of registration.
+        // The nick may have been taken between NICK and the end of registration.
         if let refusal = context.identities.refusal(nick: nick, holder: nil, account: session.account?.name) {
             session.loseNick()
             return refuse(nick, refusal, session)
@@ -48,10 +48,10 @@ extension IRCServer {
         comeBack(session)
     }
 
-    /// Whether the client may come in now. False: it waits for a verdict, or was told that it may not.
+    /// Whether the client is admitted now. False: a verdict is pending, or the client was refused.
     private func admit(_ session: IRCSession) -> Bool {
-        // A response that is whole gets its verdict first: some clients send CAP END without waiting for it, and have said
-        // all the same who they are. What is in the middle is given up.
+        // A complete response gets its verdict first: some clients send CAP END without waiting for it. An exchange in
+        // the middle is aborted.
         if session.sasl.abandon() { reply(.errSASLAborted, "SASL authentication aborted", to: session) }
         guard !logins.isBusy(with: session.id) else { return false }
         if session.account != nil || session.isAdmitted { return true }
@@ -74,7 +74,7 @@ extension IRCServer {
         return false
     }
 
-    /// Enters a client as one more of a person who is here.
+    /// Attaches a client to a present person.
     private func attach(_ session: IRCSession, to personID: PersonID) {
         let others = sessions(of: personID)
         guard others.count < Self.maxClientsPerAccount else { return closeSurplus(session) }
@@ -138,7 +138,8 @@ extension IRCServer {
 
     private func changeNick(_ nick: String, _ session: IRCSession) {
         let refusal = context.identities.refusal(nick: nick, holder: session.person, account: session.account?.name)
-        // Who is still to log in may be the one for whom the nick is kept, or to whom it is given up; registration looks again.
+        // A client that is still to log in may own the nick by its account, or get it yielded; registration checks
+        // again.
         let mayComeToOwnIt = session.person == nil && context.identities.mayYieldToAccount(nick: nick)
         if let refusal, refusal == .erroneous || !mayComeToOwnIt {
             if session.person == nil, refusal == .inUse { session.refusedNick = nick }

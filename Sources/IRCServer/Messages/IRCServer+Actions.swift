@@ -23,7 +23,7 @@ extension IRCServer {
         answer("REDACT", room, msgid, session) { .takeBack(msgid, reason: reason, right: right, label: $0) }
     }
 
-    /// Carries out the reaction in a TAGMSG; false when there is none. One to nothing is a tag like any other.
+    /// Carries out the reaction in a TAGMSG; false when there is none. One without a target is an ordinary tag.
     ///
     /// Source: IRCv3 react (client-only tags +draft/react and +draft/unreact).
     func react(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) -> Bool {
@@ -38,12 +38,12 @@ extension IRCServer {
         return true
     }
 
-    /// Answers an action now, or leaves its label to the answer that comes later.
+    /// Answers an action now, or leaves its label to the later answer.
     private func answer(
         _ verb: String, _ room: Room, _ msgid: String, _ session: IRCSession,
         _ command: (_ label: String?) -> RoomCommand
     ) {
-        // Without echo-message there would be nothing to carry the label when it goes well.
+        // Without echo-message no line could carry the label on success.
         let label = session.caps.contains(.echoMessage) ? session.response?.label : nil
         switch room.handle(command(label), from: session.id, context) {
         case .done, .unchanged, .notInRoom, .queueFull: break

@@ -73,7 +73,7 @@ extension IRCServer {
                 session)
         }
         if let why = silence(in: room, session) {
-            // Typing is said again and again; a word about each would be a flood.
+            // Typing is repeated every few seconds; a refusal of each would be a flood.
             return verb == .tagmsg ? () : refuse(verb, why, session)
         }
         switch verb {
@@ -107,14 +107,14 @@ extension IRCServer {
         if let refusal { fail("PRIVMSG", "QUEUE_FULL", [room.channel], refusal, session) }
     }
 
-    /// Has a room take what a client says. The echo answers its label, where the client gets one.
+    /// Submits a client's message to a room. The echo answers its label, where the client gets one.
     ///
-    /// - Returns: why it was not taken, where the client is to be told that; nil: it was, or the room tells.
+    /// - Returns: the refusal to send; nil: accepted, or the room reports it.
     private func submitting(
         _ text: String, label: String?, _ session: IRCSession, _ submit: (String?) -> RoomReply
     ) -> String? {
         let label = session.caps.contains(.echoMessage) ? label : nil
-        // Set before: a backend that confirms nothing lets the echo come at once.
+        // Deferred first: with a backend without confirmations the echo comes at once.
         if label != nil { session.deferResponse() }
         let reply = submit(label)
         if reply == .done, context.isDurable { session.accepted(under: context.ledger.next) }
@@ -162,7 +162,7 @@ extension IRCServer {
         func send(to client: ClientID) {
             if let said { deliver(said, to: client) } else { deliver(head, to: client) }
         }
-        // What comes to oneself is no answer to the labeled line; its echo is.
+        // A message to oneself is not part of the labeled response; its echo is.
         outbound.outsideResponse(session) {
             let deaf = clientsMuting(person)
             for client in target.clients where !deaf.contains(client) { send(to: client) }
@@ -172,7 +172,7 @@ extension IRCServer {
         } else {
             outbound.echo([head], to: session.id, label: nil)
         }
-        // The same person's other clients: a line from oneself to another is understood only by who asked for such.
+        // The person's other clients: a line from oneself to another person is understood only with these capabilities.
         for other in sessions(of: session.person) where other !== session && !target.clients.contains(other.id) {
             guard other.caps.contains(.echoMessage) || other.caps.contains(.selfMessage) else { continue }
             send(to: other.id)
@@ -182,9 +182,9 @@ extension IRCServer {
         }
     }
 
-    // MARK: - Messages of several lines
+    // MARK: - Multiline messages
 
-    /// PRIVMSG, NOTICE or TAGMSG of a batch; false: it is a message of its own.
+    /// A PRIVMSG, NOTICE or TAGMSG of a batch; false: it is not part of one.
     func takeBatchedLine(_ message: IRCMessage, _ session: IRCSession) -> Bool {
         guard let step = session.batchedLine(message) else { return false }
         carryOut(step, session)
@@ -201,11 +201,11 @@ extension IRCServer {
 
     private func multiline(_ batch: IncomingBatch, _ session: IRCSession) {
         var penalty = IRCSession.penalty(lineCount: batch.lineCount)
-        // What it is told in this way costs what it costs in one line.
+        // A service command in a batch costs the same as in one line.
         if isService(batch.target) { penalty += servicePenalty(of: batch.words.text) - 1 }
         _ = session.budget.take(Double(penalty), now: context.now.monotonic)
         if let label = batch.label {
-            // The line that ends the batch may have one too; nothing else answers it.
+            // The line that ends the batch may have a label too; no other line answers it.
             outbound.finishResponse(session)
             session.response = IRCSession.LabeledResponse(label: label)
         }

@@ -4,14 +4,14 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// What IRC users say to one person upstream. No wire of this bridge carries it; what the bridge knows it answers itself.
+// Messages of IRC users to a person upstream. The bridge's wires carry none; CTCP queries are answered by the bridge.
 
 extension IRCServer {
-    /// Bytes of a CTCP PING that are sent back; clients send a time.
+    /// Bytes of a CTCP PING that are returned; clients send a time.
     private static let maxPingBytes = 128
 
     func toUpstreamPerson(_ verb: MessageVerb, _ target: Person, _ text: String?, _ session: IRCSession) {
-        // Clients tell of typing in every window; of what nobody can be told, nobody need be warned every three seconds.
+        // Dropped without a refusal: clients send typing every three seconds, in every window.
         guard verb != .tagmsg else { return }
         if verb == .privmsg, let text,
             let answer = answer(toCTCP: text, version: "chatbridge \(settings.version), for somebody on \(target.host)")
@@ -24,7 +24,7 @@ extension IRCServer {
         refusePrivate(verb, target, text, session)
     }
 
-    /// What the bridge says for somebody whose client it is, as it were; nil: that is no question that it can answer.
+    /// The answer to a CTCP query to a person whom the bridge represents; nil: not a query that it can answer.
     ///
     /// Source: IRC CTCP, draft-oakley-irc-ctcp-02.
     func answer(toCTCP text: String, version: String) -> String? {
@@ -41,7 +41,7 @@ extension IRCServer {
         }
     }
 
-    /// No wire of this bridge carries private messages to people upstream; saying so beats silence.
+    /// Refuses a private message upstream: the bridge's wires carry none, and dropping it silently would hide that.
     func refusePrivate(_ verb: MessageVerb, _ target: Person, _ text: String?, _ session: IRCSession) {
         let why = "This person is on \(target.host), which takes no private messages from here"
         if session.caps.contains(.standardReplies) {

@@ -2,9 +2,9 @@ import Accounts
 import BridgeTypes
 import WireBytes
 
-/// How many clients each network may have, and how fast they may connect.
+/// Limits per network: the number of clients, and the rate of connections.
 final class AddressLimits {
-    /// Networks whose rate of connecting is remembered before those without a client are forgotten.
+    /// Networks whose connection rate is remembered; beyond it, those without a client are evicted.
     private static let rememberedNetworks = 10_000
 
     private struct Use {
@@ -13,24 +13,24 @@ final class AddressLimits {
     }
 
     private let limits: LimitSettings
-    private let gateways: [GatewaySettings]
+    private let gateways: [WebIRCSettings]
     private var uses: [String: Use] = [:]
     private var sweepCount = AddressLimits.rememberedNetworks
 
     init(_ settings: BridgeSettings) { (limits, gateways) = (settings.limits, settings.gateways) }
 
-    /// The network that a client shares with others from its address; nil: the address stands for many. A gateway did not
-    /// say for whom it connects, or everybody behind something on this host comes from 127.0.0.1.
+    /// The network that a client shares with others from its address; nil: the address stands for many clients, as a
+    /// gateway's does until WEBIRC, and 127.0.0.1 for all clients behind a process on this host.
     func network(of origin: ClientOrigin) -> String? {
         gateways.contains { $0.mayConnect(from: origin.address) }
             || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
             ? nil : LoginThrottle.network(of: origin.address)
     }
 
-    /// The network for which a client counts; nil: it is not counted.
+    /// The network to which a client is counted; nil: none.
     private func countedNetwork(of origin: ClientOrigin) -> String? { origin.isLocal ? nil : network(of: origin) }
 
-    /// Why one more client from there is refused; nil: it is not.
+    /// The reason to refuse one more client from there; nil: it is accepted.
     func refusal(of origin: ClientOrigin, now: MonotonicInstant) -> String? {
         guard let network = countedNetwork(of: origin) else { return nil }
         var use =
@@ -41,7 +41,7 @@ final class AddressLimits {
         defer {
             if uses.count > sweepCount {
                 uses = uses.filter { $0.value.clients > 0 }
-                // With many networks in use, sweeping again at the next one would find nothing to forget.
+                // With many networks in use, a sweep at the next one would find nothing to evict.
                 sweepCount = max(Self.rememberedNetworks, uses.count * 2)
             }
             uses[network] = use
@@ -59,7 +59,7 @@ final class AddressLimits {
         if let network = countedNetwork(of: origin) { uses[network]?.clients += difference }
     }
 
-    /// A client is somebody else's than its connection said. Nil when it may stay; else why not.
+    /// Counts a client at the address that its gateway gave. The result is the reason to refuse it; nil: it may stay.
     func move(_ old: ClientOrigin, to new: ClientOrigin, now: MonotonicInstant) -> String? {
         if let refusal = refusal(of: new, now: now) { return refusal }
         closed(old)

@@ -1,38 +1,39 @@
 import Accounts
 import WireBytes
 
-/// Where a client comes from, as the driver tells it.
+/// The origin of a client, as reported by the driver.
 public struct ClientOrigin: Equatable, Sendable {
     /// Numeric address without the port; the path for a unix socket.
     public var address: String
-    /// Loopback, unix sockets and proxies whose clients are not known: limits by address do not apply.
+    /// Loopback, unix sockets, and proxies that do not identify their clients: limits by address do not apply.
     public var isLocal: Bool
-    /// Whether the listener can be reached from this machine only. Not the peer's address: a proxy makes everybody local.
+    /// Whether the listener is reachable from this machine only. Not the peer's address: behind a proxy every client is
+    /// local.
     public var isListenerLocal: Bool
-    /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that says that it is insecure.
+    /// Whether a password may cross this connection: TLS, loopback, unix, or a listener that is declared insecure.
     public var allowsLogin: Bool
-    /// Whether the client's lines come over a WebSocket, which tells by itself, in its Close, how a connection ends.
+    /// Whether the client's lines come over a WebSocket, whose Close carries the reason of a disconnect.
     public var isWebSocket = false
     public var security: Security
 
-    /// Whether a client is told ERROR before it is closed for something that passes. Clients in browsers take ERROR for a word
-    /// to stay away, and a Close without one for a reason to come back.
+    /// Whether the client gets ERROR before a transient disconnect. Clients in browsers take ERROR as a reason not to
+    /// reconnect, and a Close without one as a reason to reconnect.
     var isToldPassingEnds: Bool { !isWebSocket }
 
-    /// How the way to the client is protected.
+    /// Protection of the connection to the client.
     public enum Security: Equatable, Sendable {
         case plain
         case encrypted
-        /// Encrypted, and the client showed that it has this certificate: SHA-256, 64 hexadecimal digits in lower case.
-        // Boxed: every client has one of these, and few show a certificate.
+        /// Encrypted, with this client certificate: SHA-256, 64 hexadecimal digits in lower case.
+        // Boxed: every client has one of these, and few present a certificate.
         indirect case certified(String)
 
         public var certificate: String? { if case .certified(let fingerprint) = self { fingerprint } else { nil } }
     }
-    /// What the listener says of TLS, with the capability `sts`; nil: nothing.
+    /// The listener's STS policy, for the capability `sts`; nil: none.
     public var sts: STSAnnouncement?
 
-    /// - Parameter isListenerLocal: nil: as the address is.
+    /// - Parameter isListenerLocal: nil: the same as `isLocal`.
     public init(
         address: String, isLocal: Bool, isListenerLocal: Bool? = nil, allowsLogin: Bool = true,
         security: Security = .plain, sts: STSAnnouncement? = nil
@@ -46,13 +47,13 @@ public struct ClientOrigin: Equatable, Sendable {
     }
 }
 
-/// What a client is told about connecting with TLS.
+/// The STS policy as sent to a client.
 ///
 /// Source: IRCv3 sts, "The `port` key" and "The `duration` key".
 public enum STSAnnouncement: Hashable, Sendable {
-    /// To a client without TLS: the port to come to instead.
+    /// To a client without TLS: the TLS port.
     case port(UInt16)
-    /// To a client with TLS: so many seconds it must not come without.
+    /// To a client with TLS: the policy duration, during which it must not connect without TLS.
     case duration(seconds: UInt32)
 
     /// The capability's value.
@@ -64,11 +65,11 @@ public enum STSAnnouncement: Hashable, Sendable {
     }
 }
 
-/// A gateway whose word about the addresses of its users is taken.
-public struct GatewaySettings: Equatable, Sendable {
+/// A gateway that is trusted for its users' addresses (WEBIRC).
+public struct WebIRCSettings: Equatable, Sendable {
     public var password: ServerPassword
     public var from: [NetworkRange]
-    /// Whether it may come over a socket file.
+    /// Whether it may connect over a unix socket.
     public var fromUnix: Bool
 
     public init(password: ServerPassword, from: [NetworkRange], fromUnix: Bool = false) {
@@ -84,6 +85,6 @@ public struct GatewaySettings: Equatable, Sendable {
 }
 
 extension ClientOrigin {
-    /// Stands for the address of whoever comes over a socket file.
+    /// The address of clients on unix sockets.
     public static let localName = "localhost"
 }

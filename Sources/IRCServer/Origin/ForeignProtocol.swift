@@ -1,13 +1,13 @@
 import IRCProtocol
 
-/// What is not IRC but arrives on IRC ports, told by its first bytes.
+/// A protocol other than IRC that arrives on IRC ports, recognised by its first bytes.
 enum ForeignProtocol: Equatable {
     case http
     case tls
     case smtp
     case proxy
 
-    /// Bytes by which any of them is known.
+    /// Bytes that suffice to recognise any of them.
     static let longestMark = 16
 
     var name: String {
@@ -19,7 +19,7 @@ enum ForeignProtocol: Equatable {
         }
     }
 
-    /// What that protocol's client understands; nil: nothing could be.
+    /// A refusal in that protocol; nil: none is possible.
     var answer: StaticString? {
         switch self {
         case .http:
@@ -38,10 +38,10 @@ enum ForeignProtocol: Equatable {
         "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "PRI * HTTP/2",
     ]
 
-    /// Methods that are verbs of IRC too: the version at the end of the line tells which of the two is meant.
+    /// Methods that are IRC verbs too: the HTTP version at the end of the line distinguishes them.
     private static let sharedMethods: Set<String> = ["CONNECT", "TRACE"]
 
-    /// By a whole line.
+    /// From a whole line.
     init?(_ message: IRCMessage) {
         if Self.sharedMethods.contains(message.command), message.params.last?.hasPrefix("HTTP/") == true {
             self = .http
@@ -50,7 +50,7 @@ enum ForeignProtocol: Equatable {
         }
     }
 
-    /// By a command's verb, in upper case.
+    /// From the verb of a command, in upper case.
     init?(verb: String) {
         if Self.httpMethods.contains(where: { $0.utf8.count == verb.utf8.count + 1 && $0.hasPrefix(verb) }) {
             self = .http
@@ -63,11 +63,11 @@ enum ForeignProtocol: Equatable {
         }
     }
 
-    /// Looks at the first bytes of a connection. Verbs of IRC are never taken for anything else.
+    /// Inspects the first bytes of a connection. IRC verbs are never taken for another protocol.
     static func recognise(_ bytes: UnsafeRawBufferPointer) -> ForeignProtocol? {
         if bytes.count >= 2, bytes[0] == 0x16, bytes[1] == 0x03 { return .tls }
         let head = bytes.prefix(longestMark)
-        // The signature of the second version begins with two empty lines and ends in a QUIT.
+        // The signature of version 2 begins with two empty lines and ends in a QUIT.
         if head.starts(with: [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51]) { return .proxy }
         if httpMethods.contains(where: { head.starts(with: $0.utf8) }) { return .http }
         if ["EHLO ", "HELO "].contains(where: { head.starts(with: $0.utf8) }) { return .smtp }

@@ -7,11 +7,11 @@ import Rooms
 import Upstream
 import WireBytes
 
-// A room as IRC sees it: its clients, by what they can be told, and the lines that tell them what happens there. A line is made
-// once for each way of showing it, however many clients get it.
+// A room as an IRC channel: its clients, by capabilities, and the lines for its events. A line is built once per form,
+// for any number of clients.
 
 final class Channel {
-    private(set) var audience = Audience()
+    private(set) var audience = CapabilityGroups()
     /// Lines about taken-back messages for clients that do not know REDACT.
     private var takenBackBudget = TokenBucket.takenBackWords
     /// Lines about reactions for clients without tags.
@@ -30,9 +30,11 @@ final class Channel {
         self.context = context
     }
 
-    // MARK: - What happens in the room
+    // MARK: - Events
 
-    /// - Parameter deaf: clients that do not hear what those say or do who did it; hardly ever any.
+    /// Shows an event to the room's clients.
+    ///
+    /// - Parameter deaf: clients that have muted the person behind the event; hardly ever any.
     func show(_ event: RoomEvent, in room: Room, to readers: RoomAudience, besides deaf: Set<ClientID>) {
         switch event {
         case .said(let message): show(message, in: room, to: readers, besides: deaf)
@@ -141,7 +143,7 @@ final class Channel {
         if let person = arrival.upstream { tellMetadata(of: person, in: room) }
     }
 
-    /// Somebody upstream came into the room.
+    /// Sends the metadata of an upstream user that entered the room.
     private func tellMetadata(of person: PersonID, in room: Room) {
         guard !metadata.isEmpty,
             let line = context.identities[person].flatMap({ MetadataSubscriptions.line(of: $0, from: server) })
@@ -157,7 +159,7 @@ final class Channel {
             params: [room.channel, who.account ?? "*", realname])
     }
 
-    /// The two ends of what came apart or together, as these batches name them.
+    /// The two ends of a netsplit or netjoin, as its batch names them.
     private func ends(of room: Room) -> [String] { [server, room.host] }
 
     private func beginBatch(_ type: String, in room: Room) -> String {
@@ -179,18 +181,18 @@ final class Channel {
         IRCMessage(tags: who.tags(at: at, msgid: msgid), source: who.source, command: command, params: params)
     }
 
-    /// A word of the relay's.
+    /// A notice of the relay.
     static func notice(_ text: String, in room: Room, _ context: RoomsContext) -> IRCMessage {
         IRCMessage(
             tags: [.time(context.now.wall)], source: context.settings.serverName, command: "NOTICE",
             params: [room.channel, "*** " + text])
     }
 
-    // MARK: - To everybody
+    // MARK: - Broadcasts
 
     /// Sends a line to every IRC user in the room.
     ///
-    /// - Parameter others: who does not get it either; hardly ever anybody.
+    /// - Parameter others: clients that do not get it either; hardly ever any.
     func broadcast(
         _ message: IRCMessage, except: ClientID? = nil, and others: Set<ClientID> = [], in room: Room
     ) {
@@ -201,7 +203,7 @@ final class Channel {
         if context.isDurable { room.linesWritten(context) }
     }
 
-    /// Sends what somebody said to every IRC user in the room.
+    /// Sends a message to every IRC user in the room.
     private func broadcast(_ said: IRCUtterance, except: ClientID?, and others: Set<ClientID>, in room: Room) {
         if said.isPlain {
             for line in said.messages(for: [], reference: { "" }) {
@@ -222,14 +224,14 @@ final class Channel {
         if context.isDurable { room.linesWritten(context) }
     }
 
-    private func send(_ message: IRCMessage, to group: Audience.Group, except: ClientID?, in room: Room) {
+    private func send(_ message: IRCMessage, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
         IRCEncoder.append(reduced, to: &context.writer)
         send(context.writer.take(), to: group, except: except, in: room)
     }
 
-    /// Lines that nothing may come between.
-    private func send(_ lines: [IRCMessage], to group: Audience.Group, except: ClientID?, in room: Room) {
+    /// Sends lines without any others in between.
+    private func send(_ lines: [IRCMessage], to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         for line in lines {
             guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
             IRCEncoder.append(reduced, to: &context.writer)
@@ -238,18 +240,18 @@ final class Channel {
         send(context.writer.take(), to: group, except: except, in: room)
     }
 
-    private func send(_ bytes: ByteSlice, to group: Audience.Group, except: ClientID?, in room: Room) {
+    private func send(_ bytes: ByteSlice, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         if !group.clients.isEmpty { outbound.emit(.fanOut(bytes, group.clients, except: except)) }
         for client in group.held where client != except { outbound.hold(bytes, for: client, in: room.id) }
     }
 
-    // MARK: - For clients that cannot be told by tags
+    // MARK: - Clients without tags
 
-    /// A word for clients without `draft/message-redaction`.
+    /// Notifies clients without `draft/message-redaction` of a redaction.
     ///
-    /// They have the message on their screens, so that it no longer holds is worth a line. The line does not repeat what
-    /// was said: whoever takes words back does not want to read them again, and logs would have them twice. Somebody who
-    /// clears out a whole room gets one line, and a few of those a minute.
+    /// They have the message on their screens, so its redaction is worth a line. The line does not repeat the text: its
+    /// author does not want to read it again, and logs would have it twice. Redacting a whole room gives one line, and
+    /// there are only a few of those per minute.
     ///
     /// Source: IRCv3 message-redaction, "Fallback".
     private func tellTakenBack(
@@ -271,10 +273,10 @@ final class Channel {
         for group in groups { send(line, to: group, except: except, in: room) }
     }
 
-    /// A reaction, for clients without tags.
+    /// Notifies clients without tags of a reaction.
     ///
-    /// A line of the server's, since nobody said it; a few a minute, since a message that many like would push the talk
-    /// off their screens.
+    /// The line is the server's, since a reaction is no message; only a few per minute, since a message with many
+    /// reactions would push the conversation off their screens.
     private func tellReaction(
         _ reaction: RoomReaction, by who: RoomSpeaker, in room: Room, to readers: RoomAudience,
         besides deaf: Set<ClientID>
@@ -344,7 +346,7 @@ final class Channel {
         }
     }
 
-    // MARK: - Who is there
+    // MARK: - Members
 
     func enter(_ member: LocalMember, isHeld: Bool, in room: Room) {
         guard let profile = outbound.sessions[member.client]?.caps.renderingProfile else { return }
@@ -353,12 +355,12 @@ final class Channel {
 
     func leave(_ member: LocalMember, in room: Room) { audience.remove(member) { room.locals[$0] } }
 
-    /// The client asked for other capabilities.
+    /// The client's capabilities have changed.
     func profileChanged(_ member: LocalMember, _ profile: IRCCapabilitySet, in room: Room) {
         audience.add(member, profile: profile, isHeld: member.isHeld) { room.locals[$0] }
     }
 
-    /// Lines for the client wait, or no longer.
+    /// Holds lines for the client, or no longer.
     func setHeld(_ member: LocalMember, _ isHeld: Bool, in room: Room) {
         audience.setHeld(member, isHeld) { room.locals[$0] }
     }

@@ -4,7 +4,7 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-/// The clients, and the only place that makes bytes for one of them.
+/// The clients, and the only place that serializes lines for one of them.
 package final class Outbound {
     private let actions: BridgeActions
     private let context: RoomsContext
@@ -50,7 +50,7 @@ package final class Outbound {
         }
     }
 
-    /// Delivers a line about somebody in several rooms: after what was said before in those that the client waits for.
+    /// Delivers a line about a user in several rooms: behind the backlogs of those rooms that are in progress.
     func deliver(_ message: IRCMessage, to client: ClientID, amid rooms: some Sequence<RoomID>) {
         guard let session = sessions[client],
             let backlog = session.following?.backlogs.last(where: { rooms.contains($0.room) })
@@ -60,7 +60,9 @@ package final class Outbound {
 
     // MARK: - Echoes
 
-    /// - Parameter room: where that was said; nil: in private.
+    /// Echoes lines to their author's client.
+    ///
+    /// - Parameter room: the room of the message; nil: it is private.
     func echo(_ lines: [IRCMessage], to client: ClientID, label: String?, in room: RoomID? = nil) {
         guard let session = sessions[client], session.caps.contains(.echoMessage) else { return }
         let backlog = room.flatMap { session.following?.backlog(of: $0) }
@@ -109,8 +111,8 @@ package final class Outbound {
         if let label { message.setTag("label", label) }
         let isInner = message.tag("batch") != nil
         if let batch, !isInner { message.setTag("batch", batch) }
-        // A line of a batch that stands inside another has its time from that one's head.
-        // Nor has a reply to CAP one: what it acknowledges holds for what follows.
+        // A line of a batch inside another one has its time from the other's head. Nor has a reply to CAP one: the
+        // capabilities that it acknowledges apply to later lines.
         if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner,
             message.command != "CAP"
         {
@@ -123,12 +125,12 @@ package final class Outbound {
         return slice.count
     }
 
-    // MARK: - Lines that wait
+    // MARK: - Held lines
 
     func hold(_ line: ByteSlice, for client: ClientID, in room: RoomID) {
         guard let session = sessions[client] else { return }
         guard let backlog = session.following?.backlog(of: room) else {
-            // The bridge is stopping: the client gets it when it is back.
+            // The bridge is stopping: the client gets it after it reconnects.
             if session.following?.isStopped != true { emit(.send(client, line)) }
             return
         }
@@ -137,11 +139,11 @@ package final class Outbound {
 
     func hold(_ line: ByteSlice, by backlog: Backlog, _ session: IRCSession) {
         guard let following = session.following else { return }
-        // Closed from the timer: what is being told to everybody now is told to the end first.
+        // Closed from the timer: a broadcast in progress is completed first.
         if following.hold(line, by: backlog) { setTimer(session, following) }
     }
 
-    func setTimer(_ session: IRCSession, _ following: Following) {
+    func setTimer(_ session: IRCSession, _ following: FollowedRooms) {
         if let due = following.due(context.now.monotonic) {
             context.timers.set(.deliveryCursor(session.id), at: due)
         } else {
@@ -149,7 +151,7 @@ package final class Outbound {
         }
     }
 
-    /// The client is gone.
+    /// Ends the delivery state of a disconnected client.
     func stopFollowing(_ session: IRCSession) {
         guard session.following != nil else { return }
         session.endFollowing()
@@ -196,7 +198,7 @@ package final class Outbound {
         }
     }
 
-    /// What `body` delivers to the client is no part of the answer to its labeled line.
+    /// Runs `body`; its lines to the client are no part of the answer to its labeled line.
     ///
     /// Source: IRCv3 labeled-response, "When a client sends a message to itself".
     func outsideResponse(_ session: IRCSession, _ body: () -> Void) {
@@ -206,7 +208,7 @@ package final class Outbound {
         session.response = response
     }
 
-    /// What `body` replies to the client, put aside.
+    /// The replies of `body` to the client, which are not sent.
     func gathering(_ session: IRCSession, _ body: () -> Void) -> [IRCMessage] {
         let response = session.response
         session.response = IRCSession.LabeledResponse(label: "")
@@ -230,7 +232,7 @@ package final class Outbound {
             heldBy: backlog)
     }
 
-    /// Whether an answer is one batch from beginning to end, which can carry the label itself.
+    /// Whether an answer is one batch from beginning to end, which can have the label itself.
     static func isOneBatch(_ lines: [IRCMessage]) -> Bool {
         guard lines.count > 1, let first = lines.first, let last = lines.last, first.command == "BATCH",
             last.command == "BATCH", let opened = first.params.first, let closed = last.params.first,

@@ -5,56 +5,57 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// What IRC users said to each other in private, for those who ask for it.
+// Private conversations of IRC users, and their history.
 //
-// Words: a conversation belongs to two accounts, its parties; they may be the same. Its messages lie in one order, the same for
-// both, as those of a room do: each has the msgid and the time that its lines bore when they went out. Who has no account is a
-// visitor: for the account that talks to one there is a conversation with whoever has that nick without an account, as its
-// client's window shows it. What visitors say to each other is not kept, since afterwards nobody could tell to whom it belongs.
+// A conversation belongs to two accounts, its parties, which may be the same. Its messages have one order, common to
+// both, as those of a room do: each has the msgid and the time of its lines as delivered. A user without an account is
+// a visitor: an account's conversation with one is with any user of that nick without an account, as its client's
+// window shows it. Conversations between visitors are not stored, since their owners could not be identified later.
 //
-// A client names a conversation by a nick. The nick stands for one account, for visitors, or for nobody, whoever asks:
+// A client refers to a conversation by a nick. The nick denotes one account, visitors, or none, for any client:
 //
-// | the nick                                                       | stands for                                            |
-// |----------------------------------------------------------------|--------------------------------------------------------|
-// | is had by an IRC user who is logged in                         | that account                                           |
-// | is had by an IRC user who is not                               | the visitors of that nick: no account that had it before |
-// | is had by somebody upstream                                    | nobody                                                 |
-// | is had by nobody, and is the name of an account                | that account, for which the name is kept               |
-// | is had by nobody; an account or visitor with conversations had it last | that account, or the visitors of that nick      |
-// | is had by nobody, and an account with conversations is called so that is in no book, since it logs in with a token or is gone | that account |
-// | is anything else                                               | nobody                                                 |
+// | nick                                                          | denotes                                         |
+// |---------------------------------------------------------------|-------------------------------------------------|
+// | used by an IRC user with an account                           | that account                                    |
+// | used by an IRC user without an account                        | that nick's visitors: no account with it before |
+// | used by an upstream user                                      | none                                            |
+// | unused; the name of a registered account                      | that account, for which the name is reserved    |
+// | unused; last used by an account or visitor with conversations | that account, or the visitors of that nick      |
+// | unused; an unregistered account with conversations            | that account: it uses a token, or was removed   |
+// | any other                                                     | none                                            |
 //
-// Who asks sees the conversation of their own account with that one, and no other:
+// A client sees the conversation of its own account with that one, and no other:
 //
-// | who asks                              | sees                                                                          |
-// |---------------------------------------|--------------------------------------------------------------------------------|
-// | a client without an account           | nothing, not even what it said itself: others had its nick before              |
-// | any client of the one party           | all of it, what it said itself and what it was told, under each nick of the other |
-// | any client of the other party         | the same, under each nick of the one                                           |
-// | any client of who talks to themselves | what they said, once, under their own nick                                     |
-// | a client that logs in later           | from then on what the account sees; what it said before is the other's alone   |
-// | whoever has the nick of a party now   | their own conversations: a nick opens none                                     |
-// | who makes an account of an old name   | nothing of what the account of that name had before                           |
-// | who has muted the other               | nothing, until they hear them again: then all of it                            |
+// | client                              | sees                                                                        |
+// |-------------------------------------|-----------------------------------------------------------------------------|
+// | without an account                  | nothing, not even its own messages: its nick had others before              |
+// | of the one party                    | all of it, messages sent and received, under each nick of the other         |
+// | of the other party                  | the same, under each nick of the one                                        |
+// | of an account that writes to itself | its messages, once, under its own nick                                      |
+// | that logs in later                  | the account's view from then on; its earlier messages are the other's alone |
+// | with the nick of a party            | its own conversations: a nick grants no access                              |
+// | of a new account with an old name   | nothing of the earlier account of that name                                 |
+// | with the other party muted          | nothing until it is unmuted: then all of it                                 |
 //
-// Where a nick stands for nobody, or there is no such conversation, a page is empty, which is no failure: clients ask by
-// themselves whenever somebody opens a window. TARGETS and SEARCH call the other by the nick that they have now, or had last, or
-// by their account's name: by the first of these that would be understood if it was asked for.
+// Where a nick denotes none, or there is no such conversation, a page is empty, which is no failure: clients send
+// requests on their own whenever a user opens a window. TARGETS and SEARCH give the other party's present nick, its
+// last nick or its account name: the first of these that a request for it would resolve.
 //
-// The lines are as they were, but for names that clients sort by: what somebody said comes from who they are now, to the nick of
-// the other; what they were told comes from whom it came from then, to their own nick of now.
+// Lines are replayed as delivered, except for names by which clients sort: a sent message has the user's present
+// source, and the other party's nick as its target; a received message has the source of then, and the user's present
+// nick as its target.
 
 extension IRCServer {
-    // MARK: - Who is who
+    // MARK: - Parties
 
-    /// The account, or the visitors, that a nick stands for; nil: nobody that anybody has a conversation with.
+    /// The account, or the visitors, that a nick denotes; nil: none that can have a conversation.
     func account(behind nick: String) -> String? {
         if let (_, person) = context.identities.person(nick: nick) { return person.isLocal ? party(person) : nil }
         if let known = accounts[nick]?.name ?? privateMessages.conversations.holder(of: settings.casemapping.fold(nick))
         {
             return known
         }
-        // Who logs in with a token has an account that is in no book.
+        // An account that logs in with a token is not registered.
         return PrivateConversations.nick(ofVisitor: nick) == nil
             ? privateMessages.conversations.name(of: AccountName.fold(nick)) : nil
     }
@@ -67,7 +68,7 @@ extension IRCServer {
         accounts[account]?.name ?? privateMessages.conversations.name(of: account) ?? account
     }
 
-    /// The nick by which an account can be asked about.
+    /// A nick that denotes the account in requests.
     func nick(of account: String) -> String? {
         let name = name(of: account)
         let present = context.identities.person(account: account).flatMap { context.identities[$0]?.nick }
@@ -90,17 +91,17 @@ extension IRCServer {
         return PrivateView(pair: pair, own: AccountName.fold(own), partner: nick)
     }
 
-    /// What the session sees of whoever the nick stands for; nil: nothing.
+    /// The session's view of the conversation with the user that a nick denotes; nil: it sees nothing.
     func view(_ session: IRCSession, nick: String) -> PrivateView? {
         guard session.account != nil, let partner = account(behind: nick) else { return nil }
         return view(session, partner, nick: context.identities.person(nick: nick)?.person.nick ?? nick)
     }
 
-    // MARK: - What is said
+    // MARK: - Messages
 
-    /// Keeps what one IRC user said to another, or did, if it belongs to an account.
+    /// Stores a private message or action, if it belongs to an account.
     ///
-    /// - Returns: where it is kept; nil: nowhere.
+    /// - Returns: the conversation; nil: it is not stored.
     func keepPrivate(
         _ verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag], msgid: String, from person: Person,
         to target: Person, _ session: IRCSession
@@ -130,8 +131,8 @@ extension IRCServer {
         return pair
     }
 
-    /// Nil: that is nothing to keep. Of what is done reactions are, and what is to be, as in rooms; questions of programs to each other
-    /// are nobody's words.
+    /// The kind of a stored message; nil: it is not stored. Of actions, reactions are stored, and those that ask for
+    /// it, as in rooms; CTCP queries are not.
     private static func kind(
         of verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag]
     ) -> StoredMessage.Kind? {
@@ -148,9 +149,9 @@ extension IRCServer {
         privateMessages.note(person.nick, folded: settings.casemapping.fold(person.nick), of: party(person))
     }
 
-    /// Somebody has a nick no longer.
+    /// Notes that a nick was released.
     package func nickReleased(by person: Person) {
-        // A visitor who talked to nobody takes no nick away from whom others talked to.
+        // Not a visitor's: one without conversations takes no nick from a party that had it.
         guard privateMessages.conversations.count > 0, person.isLocal, person.account != nil else { return }
         noteNick(of: person)
         keepConversationChanges()
@@ -160,21 +161,21 @@ extension IRCServer {
         for change in privateMessages.takeChanges() { context.keep(change) }
     }
 
-    /// Takes up what an earlier process kept. After the accounts.
+    /// Restores the conversations, after the accounts.
     package func restoreConversations(_ stored: StoredState) {
         privateMessages.restore(stored.conversations, stored.nicks) { accounts[$0]?.name ?? $0 }
         keepConversationChanges()
     }
 
-    /// Somebody made an account of this name: what is kept of one that had it before is not theirs.
+    /// Purges the conversations of an earlier account of this name.
     func forgetConversations(ofEarlier account: String) {
         privateMessages.forget(account: account)
         keepConversationChanges()
     }
 
-    // MARK: - What is asked
+    // MARK: - Queries
 
-    /// The conversations of the session's account, by the nicks of the others, with the times when something was said last.
+    /// The conversations of the session's account: the nicks of the other parties and the times of the last messages.
     func privateTargets(_ session: IRCSession) -> [(at: ChatTimestamp, name: String)] {
         guard let own = session.account?.name else { return [] }
         return privateMessages.conversations.newest(of: own).compactMap { partner, at in
@@ -182,9 +183,9 @@ extension IRCServer {
         }
     }
 
-    /// The conversations that a search looks into.
+    /// The conversations that a search includes.
     ///
-    /// - Parameter nick: with whom; nil: all of them.
+    /// - Parameter nick: the other party; nil: all of them.
     func searchedConversations(with nick: String?, _ session: IRCSession) -> [PrivateView] {
         if let nick { return view(session, nick: nick).map { [$0] } ?? [] }
         guard let own = session.account?.name else { return [] }
@@ -196,19 +197,19 @@ extension IRCServer {
 
     // MARK: - Pages
 
-    /// The messages of a conversation; nil: the store has them. One that had to go meanwhile is empty.
+    /// The messages of a conversation; nil: they are in the store. Empty for one that was evicted meanwhile.
     func privateArchive(of view: PrivateView) -> MemoryLog? {
         privateMessages.conversations.archive(view.pair) ?? (context.isDurable ? nil : MemoryLog())
     }
 
-    /// The page's places are known.
+    /// Takes the positions of the page.
     ///
-    /// - Returns: false: one has to ask for them otherwise.
+    /// - Returns: false: they have to be requested by other references.
     func privatePlaced(_ answer: HistoryAnswer, _ places: StoredPlaces) -> Bool {
         guard case .conversation(let view, let subcommand, let target, let query) = answer.question else { return true }
         for (reference, span) in zip(query.references, places.spans) where span == nil {
             guard case .message(let msgid) = reference else { continue }
-            // It was delivered, and could not be stored.
+            // It was delivered, but not stored.
             if let said = privateMessages.recent[msgid], said.pair == view.pair {
                 let byTime = query.mapReferences { $0 == reference ? .messageOrTime(msgid, said.at) : $0 }
                 answer.ask(instead: .conversation(view, subcommand: subcommand, target: target, byTime))
@@ -225,7 +226,7 @@ extension IRCServer {
         var message = message
         let isOwn = message.account.map(AccountName.fold) == view.own
         let isToPartner = isOwn && view.pair.one != view.pair.other
-        // Who logged in as somebody else while this was on its way did not say it.
+        // A client that has logged in to another account meanwhile is not its author.
         if isOwn, let person = session.person.flatMap({ context.identities[$0] }),
             person.account.map(AccountName.fold) == view.own
         {
@@ -233,7 +234,7 @@ extension IRCServer {
         }
         let target = isToPartner ? view.partner : session.displayNick
         if message.isTakenBack {
-            // Only who said it can have taken it back; and from whom it comes says in which window it was.
+            // Only the author can have redacted it, and its source decides the client's window.
             let time = IRCTag.time(message.at)
             return [
                 IRCMessage(tags: [time], source: message.source, command: "REDACT", params: [target, message.msgid])

@@ -6,20 +6,20 @@ import Identities
 import Rooms
 import WireBytes
 
-// REDACT of what IRC users said to each other in private.
+// REDACT of private messages.
 //
-// | who said it                        | who may take it back                                                             |
-// |------------------------------------|-----------------------------------------------------------------------------------|
-// | an account                         | any of its clients, as long as it is kept, or is among the last in memory         |
-// | a visitor                          | that person, while they are here and it is among the last in memory: whoever has the nick later is somebody else |
-// | somebody else, operators asking too | nobody                                                                           |
+// | author       | may be redacted by                                                                |
+// |--------------|-----------------------------------------------------------------------------------|
+// | an account   | any of its clients, while the message is stored, or recent and in memory          |
+// | a visitor    | that person, while connected and the message recent; not a later user of the nick |
+// | another user | none, operators included                                                          |
 //
-// The id says which message it is. The nick only has to lead to the other: it is the one that they have, the one that they had
-// when it was said, or any other that stands for their account (IRCServer+PrivateHistory). Clients that share no room with somebody
-// see no NICK, and call the window by the old one. Who took the old nick since is told nothing.
+// The id selects the message. The nick only has to lead to the other party: its present nick, its nick at the time, or
+// any other that denotes its account (IRCServer+PrivateHistory). Clients that share no room with a user see no NICK,
+// and name the window by the old one. The new user of an old nick is not notified.
 //
-// It is told to whoever was told the message and is here: the other's clients, and the author's other ones.
-// Its words go, its place in the conversation stays, as in rooms; with it goes what was done to it.
+// Recipients are those of the message that are connected: the other party's clients, and the author's other ones. Its
+// text is removed, its position in the conversation stays, as in rooms; its reactions are removed with it.
 
 extension ActionRefusal {
     fileprivate static func forbidden(_ text: String) -> ActionRefusal {
@@ -30,11 +30,11 @@ extension ActionRefusal {
 }
 
 extension IRCServer {
-    // MARK: - What is said
+    // MARK: - Recent messages
 
-    /// Somebody told somebody something: it can be taken back.
+    /// Retains a private message for REDACT.
     ///
-    /// - Parameter pair: where it is kept; nil: nowhere.
+    /// - Parameter pair: the conversation in which it is stored; nil: it is not stored.
     func rememberPrivate(
         msgid: String, from author: PersonID, _ person: Person, to reader: PersonID, _ target: Person,
         in pair: PrivateConversations.Pair?
@@ -48,7 +48,7 @@ extension IRCServer {
                 at: context.now.wall, pair: pair))
     }
 
-    /// Whether tags are a reaction to what was taken back, and to which message.
+    /// The redacted message to which tags are a reaction; nil: they are none.
     func reactsToTakenBack(_ clientTags: [IRCTag]) -> String? {
         guard clientTags.contains(where: { $0.name == "+draft/react" || $0.name == "+draft/unreact" }),
             let msgid = clientTags.first(where: { $0.name == "+reply" || $0.name == "+draft/reply" })?.value,
@@ -97,7 +97,7 @@ extension IRCServer {
         }
         session.deferResponse()
         session.appendLongAnswer(
-            LongAnswer(of: redaction) { [unowned self, unowned session] in redactionStep(redaction, session) })
+            ReplyGenerator(of: redaction) { [unowned self, unowned session] in redactionStep(redaction, session) })
     }
 
     private func isParty(_ party: PrivateMessage.Party, _ session: IRCSession) -> Bool {
@@ -106,7 +106,7 @@ extension IRCServer {
         return account == AccountName.fold(own)
     }
 
-    /// Whether a nick is one of whom the message was said to.
+    /// Whether a nick leads to the message's reader.
     private func leads(_ nick: String, to message: PrivateMessage) -> Bool {
         if settings.casemapping.fold(nick) == settings.casemapping.fold(message.readerNick) { return true }
         if let id = context.identities.person(nick: nick)?.id, id == message.reader.person { return true }
@@ -114,19 +114,19 @@ extension IRCServer {
         return self.account(behind: nick).map(AccountName.fold) == account
     }
 
-    /// Takes back what was looked up, or says why not.
+    /// Redacts the message that was looked up, or returns the refusal.
     ///
     /// - Parameter found: nil: there is no such message.
     private func settle(_ redaction: PrivateRedaction, _ found: StoredMessage?, _ session: IRCSession) -> ActionRefusal?
     {
         guard let found, found.msgid == redaction.msgid, found.kind == .message || found.kind == .notice,
-            // Another client of the account may have been faster, and this one be somebody else by now.
+            // Another client of the account may have redacted it first, and this one may have changed its account.
             !found.isTakenBack, privateMessages.recent[redaction.msgid]?.isTakenBack != true,
             session.account.map({ AccountName.fold($0.name) }) == redaction.own
         else { return .unknownMessage }
         guard found.account.map(AccountName.fold) == redaction.own else { return .notOwn }
         let partner = redaction.pair.partner(of: redaction.own)
-        // Whether the visitor of that nick is the one who was told it nobody knows any more.
+        // It is unknown whether the visitor with that nick is still the reader.
         let account = PrivateConversations.nick(ofVisitor: partner) == nil ? partner : nil
         let message = PrivateMessage(
             msgid: found.msgid, author: PrivateMessage.Party(person: session.person, account: redaction.own),
@@ -138,9 +138,11 @@ extension IRCServer {
 
     // MARK: - Carrying it out
 
+    /// Redacts a message.
+    ///
     /// - Parameters:
-    ///   - nick: what the client calls the other.
-    ///   - label: of a line whose answer comes late; nil: it is the line that is being answered, or has none.
+    ///   - nick: the client's name for the other party.
+    ///   - label: of a line with a late answer; nil: it is the line being answered, or has no label.
     private func takeBack(
         _ message: PrivateMessage, as nick: String, reason: String?, label: String?, _ session: IRCSession
     ) {
@@ -148,7 +150,7 @@ extension IRCServer {
         privateMessages.takeBack(message)
         forgetWords(of: message, session)
         let readers = clients(of: message.reader)
-        // Their nick of now, if they are here.
+        // The present nick, if the reader is connected.
         let partner = readers.first?.displayNick ?? message.readerNick
         let isCalledSo = settings.casemapping.fold(nick) == settings.casemapping.fold(partner)
         let own = context.messageID(backend: settings.instanceID, room: "", sender: nil, id: nil)
@@ -165,7 +167,7 @@ extension IRCServer {
         outbound.outsideResponse(session) {
             let deaf = clientsMuting(person)
             for reader in readers where reader !== session || !isEchoed {
-                // Of somebody muted nothing is to be read, and a reason is words.
+                // A reason is text, and text of a muted user is not shown.
                 let isDeaf = deaf.contains(reader.id)
                 tell(
                     reader, line(to: reader.displayNick, reason: isDeaf ? nil : reason),
@@ -173,7 +175,7 @@ extension IRCServer {
             }
             for other in clients(of: message.author)
             where other !== session && !readers.contains(where: { $0 === other }) {
-                // Who shows no lines from oneself has shown nothing that could be called back.
+                // A client that gets no messages of its own user has nothing to redact.
                 let hasSeen = other.caps.contains(.echoMessage) || other.caps.contains(.selfMessage)
                 tell(
                     other, line(to: partner, reason: reason),
@@ -181,7 +183,7 @@ extension IRCServer {
             }
         }
         outbound.echo([echo], to: session.id, label: label)
-        // An answer that comes late has to end the label also where there is nothing to tell.
+        // A late answer has to end the label even if there is no line.
         if let label, !isEchoed || echo.reduced(for: session.caps, nick: session.displayNick) == nil {
             write(serverLine("ACK"), to: session, label: label)
         }
@@ -194,17 +196,17 @@ extension IRCServer {
         session.kept(under: context.ledger.next)
     }
 
-    /// The clients here of who that was: of the same person, and of the account.
+    /// The connected clients of a party: of the same person, and of the account.
     private func clients(of party: PrivateMessage.Party) -> [IRCSession] {
         let holder = party.account.flatMap { context.identities.person(account: name(of: $0)) }
         let people = [party.person, holder == party.person ? nil : holder].compactMap(\.self)
         return people.flatMap { sessions(of: $0) }
     }
 
-    /// Tells a client that a message was taken back: with REDACT, or in words where it does not know that. The two are not forms
-    /// of one line, so the capability decides here.
+    /// Notifies a client of a redaction: with REDACT, or in words without that capability. The two are not forms of one
+    /// line, so the capability decides here.
     ///
-    /// - Parameter words: nil: none are to be said.
+    /// - Parameter words: nil: without words.
     private func tell(_ client: IRCSession, _ line: IRCMessage, _ words: String?) {
         if client.caps.contains(.messageRedaction) { return deliver(line, to: client.id) }
         guard let words, privateMessages.takeWord(for: client.id, now: context.now.monotonic) else { return }
@@ -215,10 +217,10 @@ extension IRCServer {
             to: client.id)
     }
 
-    // MARK: - Looking it up
+    // MARK: - Lookup
 
-    /// Takes a step of the client's answer that comes first.
-    private func redactionStep(_ redaction: PrivateRedaction, _ session: IRCSession) -> LongAnswer.Step {
+    /// Takes a step of the lookup.
+    private func redactionStep(_ redaction: PrivateRedaction, _ session: IRCSession) -> ReplyGenerator.Step {
         let refusal: ActionRefusal?
         switch redaction.phase {
         case .placing, .reading: return .waits
@@ -249,7 +251,7 @@ extension IRCServer {
         context.timers.set(.history(session.id), at: context.now.monotonic + HistoryAnswer.patience)
     }
 
-    /// The answer to where it is.
+    /// Handles the message's position.
     package func redactionPlaced(
         _ id: StoreReadID, _ outcome: Result<StoredPlaces, StoreFailure>, _ redaction: PrivateRedaction,
         for client: ClientID
@@ -270,7 +272,7 @@ extension IRCServer {
         found(redaction, outcome.map(\.first), session)
     }
 
-    /// The store does not answer in time.
+    /// Handles a time-out of the store.
     func redactionTimedOut(_ redaction: PrivateRedaction, _ session: IRCSession) {
         switch redaction.phase {
         case .begun, .found, .failed: return

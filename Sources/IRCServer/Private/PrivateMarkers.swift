@@ -1,16 +1,16 @@
 import ChatModel
 
-/// How far people have read what others told them in private.
+/// Read markers of private conversations.
 package struct PrivateMarkers {
-    /// Of one person. More than anybody has conversations with; beyond it a new one is refused.
+    /// Limit per person: more than any user has conversations; beyond it a new one is refused.
     static let maxCountOfPerson = 200
 
-    /// By whose they are, then by the folded nick of the other.
+    /// By owner, then by the folded nick of the other party.
     private var markers: [ChatID: [String: ChatTimestamp]] = [:]
 
     enum Outcome: Equatable {
         case moved
-        /// The marker stands there already, or further.
+        /// The marker is there already, or further.
         case stays
         case full
     }
@@ -28,23 +28,23 @@ package struct PrivateMarkers {
 
     mutating func forget(_ owner: ChatID) { markers[owner] = nil }
 
-    // MARK: - Kept
+    // MARK: - Persistence
 
-    /// Where they are kept: in a room that no backend has.
+    /// The stored key of all markers: a room that no backend has.
     package static let storedKey = StoredRoomKey(backend: "", room: "")
 
-    /// A reader of that room: the person, and with whom.
+    /// A reader of that room: the owner, and the nick of the other party.
     static func stored(_ owner: ChatID, with nick: String, _ at: ChatTimestamp) -> StoredMarker {
         StoredMarker(reader: ChatID(owner.canonical + " " + nick), at: at, sequence: 0)
     }
 
-    /// Whose a reader of that room is, and with whom.
+    /// The owner of a reader of that room, and the nick of the other party.
     private static func parts(_ reader: ChatID) -> (owner: ChatID, nick: String)? {
         let parts = reader.rawValue.split(separator: " ", maxSplits: 1).map(String.init)
         return parts.count == 2 ? (ChatID(parts[0]), parts[1]) : nil
     }
 
-    /// As it is to be kept now; nil: there is none.
+    /// The marker to persist; nil: there is none.
     func stored(_ reader: ChatID) -> StoredMarker? {
         guard let (owner, nick) = Self.parts(reader), let at = marker(of: owner, with: nick) else { return nil }
         return Self.stored(owner, with: nick, at)

@@ -3,8 +3,7 @@ import ChatModel
 import Rooms
 import WireBytes
 
-/// What IRC users say to each other in private: what is kept of it for accounts, what was said lately, and how far people have
-/// read it.
+/// Private messages of IRC users: the stored conversations of accounts, recent messages, and read markers.
 package final class PrivateMessages {
     private(set) var conversations = PrivateConversations()
     private(set) var recent = RecentPrivateMessages()
@@ -16,41 +15,41 @@ package final class PrivateMessages {
         conversations.open(pair, names: names, inMemory: inMemory)
     }
 
-    /// The place of what is said next in a conversation.
+    /// The position of the next message of a conversation.
     func takePlace(in pair: PrivateConversations.Pair, by author: String, at: ChatTimestamp?) -> Int64 {
         conversations.takePlace(in: pair, by: author, at: at)
     }
 
-    /// It is kept in memory.
+    /// Retains a message in memory.
     func append(_ message: StoredMessage, to pair: PrivateConversations.Pair) {
         conversations.append(message, to: pair)
     }
 
-    /// A party has this nick, or had it last.
+    /// Notes the present or last nick of a party.
     func note(_ nick: String, folded: String, of party: String) { conversations.note(nick, folded: folded, of: party) }
 
-    /// What the store is to be told.
+    /// Changes to persist.
     func takeChanges() -> [StoreOperation] { conversations.takeChanges() }
 
     func takeBack(_ msgid: String, in pair: PrivateConversations.Pair) { conversations.takeBack(msgid, in: pair) }
 
-    /// What is kept of an account of this name is not of the one that has it now.
+    /// Purges the conversations of an earlier account of this name.
     func forget(account: String) { conversations.forget(account: account) }
 
     package func restore(_ stored: [StoredConversation], _ nicks: [StoredNick], spell: (String) -> String) {
         conversations.restore(stored, nicks, spell: spell)
     }
 
-    // MARK: - Lately
+    // MARK: - Recent messages
 
     func remember(_ message: PrivateMessage) { recent.append(message) }
 
     func takeBack(_ message: PrivateMessage) { recent.takeBack(message) }
 
-    /// Whether a client may be told in words that something was taken back.
+    /// Whether a client may get a redaction notice.
     func takeWord(for client: ClientID, now: MonotonicInstant) -> Bool { recent.takeWord(for: client, now: now) }
 
-    /// The client is gone.
+    /// Removes a disconnected client.
     func forget(_ client: ClientID) { recent.forget(client) }
 
     // MARK: - Markers
@@ -64,10 +63,10 @@ package final class PrivateMessages {
     package func restore(_ stored: [StoredMarker]) { markers.restore(stored) }
 }
 
-/// A conversation, as one of its parties sees it.
+/// A conversation as seen by one of its parties.
 struct PrivateView: Equatable {
     var pair: PrivateConversations.Pair
-    /// The account that looks, folded.
+    /// The account of that party, folded.
     var own: String
     /// The other's nick.
     var partner: String

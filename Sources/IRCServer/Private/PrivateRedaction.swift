@@ -1,15 +1,15 @@
 import ChatModel
 import Rooms
 
-/// A message that is looked up in the store, since it is to be taken back.
+/// A REDACT of a private message that is looked up in the store.
 ///
-/// | phase   | meaning                                            | leaves by                                         |
-/// |---------|----------------------------------------------------|---------------------------------------------------|
-/// | begun   | waits behind other answers                         | its turn → placing                                |
-/// | placing | the store was asked where in the conversation it is | answer → reading, found (nothing); failure, time-out → failed |
-/// | reading | the store was asked for it                         | answer → found; failure, time-out → failed        |
-/// | found   | it is taken back, or refused                       | over                                              |
-/// | failed  | a refusal goes out                                 | over                                              |
+/// | phase   | meaning                              | leaves by                                                    |
+/// |---------|--------------------------------------|--------------------------------------------------------------|
+/// | begun   | queued behind other answers          | its turn → placing                                           |
+/// | placing | the message's position is being read | position → reading; none → found; failure, time-out → failed |
+/// | reading | the message is being read            | answer → found; failure, time-out → failed                   |
+/// | found   | it is redacted, or refused           | over                                                         |
+/// | failed  | a refusal goes out                   | over                                                         |
 ///
 /// While it waits the client's later lines wait too.
 package final class PrivateRedaction {
@@ -21,12 +21,12 @@ package final class PrivateRedaction {
         case failed
     }
 
-    /// The other, as the client names them.
+    /// The client's name for the other party.
     let nick: String
     let msgid: String
     let reason: String?
     let pair: PrivateConversations.Pair
-    /// The account that asks, folded.
+    /// The requesting account, folded.
     let own: String
     let label: String?
     private(set) var phase = Phase.begun
@@ -42,7 +42,7 @@ package final class PrivateRedaction {
         self.label = label
     }
 
-    /// The store was asked where it is, or for what is there.
+    /// The position was requested from the store, or the message.
     func ask(_ read: StoreReadID) {
         if case .begun = phase { phase = .placing(read) } else { phase = .reading(read) }
     }

@@ -3,41 +3,41 @@ import ChatModel
 import Rooms
 import WireBytes
 
-/// A message between two IRC users, as far as taking it back needs it.
+/// A message between two IRC users, as far as REDACT needs it.
 struct PrivateMessage {
-    /// Who said it, or was told it.
+    /// The author or the reader.
     struct Party {
-        /// Who it was then; nil: that is not known any more.
+        /// The person at that time; nil: no longer known.
         var person: PersonID?
-        /// The account that they had then, folded; nil: none.
+        /// The account at that time, folded; nil: none.
         var account: String?
     }
 
     var msgid: String
     var author: Party
     var reader: Party
-    /// What the reader was called then, or what the author calls them now.
+    /// The reader's nick at that time, or the author's present name for the reader.
     var readerNick: String
-    /// The time that it bears.
+    /// The time in its tag.
     var at: ChatTimestamp
-    /// The conversation in which it is kept; nil: it is kept nowhere.
+    /// The conversation in which it is stored; nil: it is not stored.
     var pair: PrivateConversations.Pair?
     var isTakenBack = false
 }
 
-/// What IRC users said to each other in private lately, kept or not: who may take it back, and who is told then.
+/// Recent private messages, stored or not: the permission for REDACT, and its recipients.
 ///
-/// Of what accounts said more is found in their conversations. What visitors said is found here alone, so that it is theirs as
-/// long as they are the same person, and nobody's who takes their nick later.
+/// Older messages of accounts are found in their conversations. Messages of visitors are only here, so that they belong
+/// to the same person alone, and never to a later user of the nick.
 struct RecentPrivateMessages {
-    /// Messages of all people together: as many as of one room, of each about 300 bytes.
+    /// Limit for all users together: as many as of one room, about 300 bytes each.
     static let capacity = RecentLog.capacity
 
     private var ring: [PrivateMessage] = []
-    /// Where the next one goes when the ring is full.
+    /// The index of the next one when the ring is full.
     private var oldest = 0
     private var places: [String: Int] = [:]
-    /// Of clients that are told in words of what is taken back.
+    /// Limits of the redaction notices to clients.
     private var budgets: [ClientID: TokenBucket] = [:]
 
     subscript(msgid: String) -> PrivateMessage? { places[msgid].map { ring[$0] } }
@@ -53,7 +53,7 @@ struct RecentPrivateMessages {
         oldest = (oldest + 1) % Self.capacity
     }
 
-    /// The message is known only so that taking it back again is no news.
+    /// Marks a message as redacted; one found elsewhere is added, only so that its next redaction changes nothing.
     mutating func takeBack(_ message: PrivateMessage) {
         if let place = places[message.msgid] {
             ring[place].isTakenBack = true
@@ -63,14 +63,14 @@ struct RecentPrivateMessages {
             append(message)
         }
     }
-    // MARK: - Words
+    // MARK: - Redaction notices
 
-    /// Whether a client may be told in words that something was taken back: as many as in a room, so that somebody who clears
-    /// out a conversation does not push it off the other's screen.
+    /// Whether a client may get a redaction notice: as many as in a room, so that purging a conversation does not push
+    /// it off the other user's screen.
     mutating func takeWord(for client: ClientID, now: MonotonicInstant) -> Bool {
         budgets[client, default: TokenBucket.takenBackWords].take(now: now)
     }
 
-    /// The client is gone.
+    /// Removes a disconnected client.
     mutating func forget(_ client: ClientID) { budgets[client] = nil }
 }

@@ -4,7 +4,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// Answers about people, rooms and the server.
+// Answers about users, rooms and the server.
 
 extension IRCServer {
     func whoisReceived(_ nicks: String?, _ session: IRCSession) {
@@ -49,7 +49,7 @@ extension IRCServer {
                 .rplWhoisIdle, person.nick, String(idleSeconds(person)), String(other.connectedAt.milliseconds / 1000),
                 "seconds idle, signon time", to: session)
         }
-        // Where somebody comes from is for themselves and for operators.
+        // Addresses are shown to the user's own clients and to operators.
         if session.person == id || isOperators(session) {
             whoisPrivately(id, person, session)
         }
@@ -59,15 +59,15 @@ extension IRCServer {
         reply(.rplEndOfWhois, person.nick, "End of /WHOIS list", to: session)
     }
 
-    /// What protects the way to a person's clients, and what they show of themselves.
+    /// The security of the connections to a person's clients, and their certificates.
     private func whoisSecurity(_ person: Person, _ session: IRCSession) {
         let clients = person.clients.compactMap { sessions[$0] }
         guard !clients.isEmpty else { return }
-        // One that can be listened to is enough for it not to be true.
+        // One plain connection is enough to make it untrue.
         if clients.allSatisfy({ $0.origin.security != .plain }) {
             reply(.rplWhoisSecure, person.nick, "is using a secure connection", to: session)
         }
-        // A certificate tells who somebody is elsewhere too: for themselves, and for administrators.
+        // A certificate identifies its user elsewhere, too: only for the user's own clients and for administrators.
         guard clients.contains(where: { $0 === session }) || isOperators(session) else { return }
         for certificate in Set(clients.compactMap(\.origin.security.certificate)).sorted() {
             reply(.rplWhoisCertificate, person.nick, "has client certificate fingerprint \(certificate)", to: session)
@@ -77,7 +77,7 @@ extension IRCServer {
     private func whoisPrivately(_ id: PersonID, _ person: Person, _ session: IRCSession) {
         guard person.isLocal else { return }
         for client in sessions(of: id) {
-            // A path on this machine has no place in a line, nor has an empty address.
+            // A local path has no place in a line, nor has an empty address.
             let address = client.origin.address
             let shown = address.isEmpty || address.hasPrefix("/") || address.hasPrefix(":") ? "localhost" : address
             reply(
@@ -87,10 +87,12 @@ extension IRCServer {
         reply(.rplWhoisModes, person.nick, "is using modes \(ownModes(id))", to: session)
     }
 
-    /// Entries of one WHOWAS; of a nick that many had, the last few say enough.
+    /// Entries in one WHOWAS; the last few suffice for a nick with many users.
     static let maxWhowasEntries = 10
 
-    /// - Parameter count: how many at most. Zero and less mean all: RFC 2812 §3.6.3.
+    /// Answers WHOWAS.
+    ///
+    /// - Parameter count: the limit. Zero and less mean all: RFC 2812 §3.6.3.
     func whowas(_ nick: String?, count: String?, _ session: IRCSession) {
         guard let nick, !nick.isEmpty else {
             return reply(.errNoNicknameGiven, "No nickname given", to: session)
@@ -176,7 +178,7 @@ extension IRCServer {
         let upstream = rooms.reduce(0) { $0 + $1.upstreamCount }
         let unknown = sessions.count - counts.clients
         let people = counts.count(upstream: upstream)
-        // The form is what clients and statistics read; IRC users count as invisible, since all have +i.
+        // The format is parsed by clients and statistics; IRC users count as invisible, since all have +i.
         reply(.rplLUserClient, "There are \(upstream) users and \(counts.clients) invisible on 1 servers", to: session)
         reply(.rplLUserOp, String(operators.count), "operator(s) online", to: session)
         reply(.rplLUserUnknown, String(max(0, unknown)), "unknown connection(s)", to: session)

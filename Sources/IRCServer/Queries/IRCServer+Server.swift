@@ -4,17 +4,17 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// What a client asks of the server itself: what it supports, how commands are used, and the commands of old networks,
-// which get the answer of a server that stands alone.
+// Queries about the server itself: its features, help, and commands of traditional networks, which are answered as by a
+// server without peers.
 
 extension IRCServer {
     // MARK: - ISUPPORT
 
-    /// The lines of 005, in a batch for clients that know such.
+    /// The lines of 005, in a batch for clients with that capability.
     ///
     /// Source: IRCv3 extended-isupport.
     func sendISupport(_ session: IRCSession) {
-        // The batch is part of what the capability asks for: without it the same lines come alone.
+        // The capability includes the batch: without it the same lines come alone.
         guard session.caps.contains(.extendedISupport), session.caps.contains(.batch) else {
             for row in isupport { reply(supportLine(row, session), session) }
             return
@@ -30,8 +30,8 @@ extension IRCServer {
 
     // MARK: - Which server
 
-    /// Whether a command's server is this one: nobody named one, or this one's name or a pattern for it, or somebody here.
-    /// Else the client is told that there is no such.
+    /// Whether a command's server is this one: none was given, its name or a pattern for it, or the nick of an IRC
+    /// user. Otherwise the client gets an error.
     func isThisServer(_ named: String?, _ session: IRCSession) -> Bool {
         guard let named, !named.isEmpty else { return true }
         if IRCMask(named).matches(settings.serverName) { return true }

@@ -3,7 +3,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// WHO: the people of a room, one by nick, or those of the client's own rooms whom a pattern fits.
+// WHO: the users of a room, one user by nick, or those in the client's own rooms that match a pattern.
 
 extension IRCServer {
     /// Source: modern.ircdocs.horse, "WHO message"; IRCv3 WHOX.
@@ -15,20 +15,20 @@ extension IRCServer {
                 let (id, mask) = (room.id, room.channel)
                 var cursor = 0
                 return session.appendLongAnswer(
-                    LongAnswer { [unowned self, unowned session] in
+                    ReplyGenerator { [unowned self, unowned session] in
                         whoStep(id, &cursor, mask, whox, operatorsOnly: operatorsOnly, session)
                     })
             }
             return endOfWho(mask, session)
         }
-        // `WHO 0` is what old clients say for everybody.
+        // `WHO 0` is the form of old clients for all users.
         let pattern = IRCMask(mask == "0" ? "*" : mask, casemapping: settings.casemapping)
         if pattern.isPattern, !isService(mask) {
             var search = WhoSearch(
                 rooms: Array(session.rooms), mask: pattern, shown: mask, whox: whox, operatorsOnly: operatorsOnly,
                 includesItself: session.rooms.isEmpty)
             return session.appendLongAnswer(
-                LongAnswer { [unowned self, unowned session] in whoStep(&search, session) })
+                ReplyGenerator { [unowned self, unowned session] in whoStep(&search, session) })
         }
         if let (id, person) = context.identities.person(nick: mask), person.isPresent,
             !operatorsOnly || operators.contains(id)
@@ -49,7 +49,7 @@ extension IRCServer {
     private func whoStep(
         _ id: RoomID, _ cursor: inout Int, _ mask: String, _ whox: IRCWhoxRequest?, operatorsOnly: Bool,
         _ session: IRCSession
-    ) -> LongAnswer.Step {
+    ) -> ReplyGenerator.Step {
         guard let room = room(id) else { return .last(nil) }
         while let personID = room.slots.next(&cursor) {
             walk.spend()
@@ -61,7 +61,7 @@ extension IRCServer {
         return .last(session.numeric(.rplEndOfWho, mask, "End of /WHO list"))
     }
 
-    private func whoStep(_ search: inout WhoSearch, _ session: IRCSession) -> LongAnswer.Step {
+    private func whoStep(_ search: inout WhoSearch, _ session: IRCSession) -> ReplyGenerator.Step {
         if search.includesItself {
             search.includesItself = false
             if let id = session.person, let person = context.identities[id], fits(id, person, search) {
@@ -93,7 +93,7 @@ extension IRCServer {
             || search.mask.matches(person.source) || search.mask.matches(person.realname)
     }
 
-    /// Somebody in several rooms is listed with the first.
+    /// A user in several rooms is listed with the first.
     private func wasFound(_ id: PersonID, _ search: WhoSearch) -> Bool {
         walk.spend(search.place)
         return search.rooms[..<search.place].contains { room($0)?.slots.contains(id) ?? false }
@@ -124,7 +124,7 @@ extension IRCServer {
             case .token: params.append(whox.token ?? "0")
             case .channel: params.append(channel)
             case .user: params.append(person.ident)
-            // Whoever may know the address asks WHOIS.
+            // The address is in WHOIS, for clients that may see it.
             case .ip: params.append("255.255.255.255")
             case .host: params.append(person.host)
             case .server: params.append(server)
@@ -141,16 +141,16 @@ extension IRCServer {
     }
 }
 
-/// A WHO with a pattern on its way through the rooms of the client.
+/// A WHO with a pattern in progress.
 struct WhoSearch {
     /// The client's rooms when it asked.
     var rooms: [RoomID]
-    /// Which of them is next.
+    /// The index of the next one.
     var place = 0
-    /// In that room's slots.
+    /// The position among that room's slots.
     var cursor = 0
     var mask: IRCMask
-    /// As it was asked for.
+    /// The mask as requested.
     var shown: String
     var whox: IRCWhoxRequest?
     var operatorsOnly: Bool

@@ -10,13 +10,13 @@ import Rooms
 import Upstream
 import WireBytes
 
-// What the IRC side offers, as tables for docs/IRC.md: made from the tables that the program runs by.
+// Tables for docs/IRC.md: the IRC features, generated from the tables that the program uses.
 
 /// The tables of docs/IRC.md.
 public enum IRCSurface {
-    /// A part of the page that is made, not written.
+    /// A generated part of the page.
     public struct Section: Equatable, Sendable {
-        /// What the markers around it call it.
+        /// The name in its markers.
         public var name: String
         /// Lines of Markdown.
         public var text: String
@@ -34,7 +34,7 @@ public enum IRCSurface {
 
     // MARK: - Capabilities
 
-    /// What each capability is good for, by its first name. A test holds it complete.
+    /// The purpose of each capability, by its first name. A test requires them to be complete.
     static let purposes: [String: String] = [
         "message-tags": "tags; `TAGMSG`: typing, reactions, receipts; message ids",
         "server-time": "when a message was written, in milliseconds",
@@ -69,7 +69,7 @@ public enum IRCSurface {
         "sts": "keeping to TLS",
     ]
 
-    /// A server with everything that depends on the configuration, to be asked what it offers.
+    /// A server with every feature that depends on the configuration, to list its features.
     private static func server() -> IRCServer {
         var settings = BridgeSettings(serverName: "irc.example.org", instanceID: "", rooms: [])
         let nobody = SCRAMVerifier(password: SecretBytes([0x78]), salt: [0], iterations: 1)
@@ -112,7 +112,7 @@ public enum IRCSurface {
         return table(["capability", "for", "source"], rows)
     }
 
-    /// The page of a specification, where there is one.
+    /// A link to the specification, where it has a page.
     private static func link(_ source: String) -> String {
         let prefix = "IRCv3 "
         guard source.hasPrefix(prefix) else { return source }
@@ -206,7 +206,7 @@ public enum IRCSurface {
 }
 
 extension String {
-    /// A bar would end a cell.
+    /// Escapes bars, which would end a cell.
     fileprivate func replacingBars() -> String {
         split(separator: "|", omittingEmptySubsequences: false).joined(separator: "\\|")
     }

@@ -1,10 +1,10 @@
 import IRCProtocol
 
-/// What a LIST asks for: names, patterns, and bounds on people and ages.
+/// The filter of a LIST: names, patterns, and bounds on user counts and ages.
 ///
 /// Source: modern.ircdocs.horse, "ELIST Parameter".
 struct ListFilter: Equatable {
-    /// The conditions that it knows.
+    /// The supported conditions.
     static let elist = "CMNTU"
     /// Conditions in one LIST.
     static let maxConditions = 50
@@ -19,11 +19,11 @@ struct ListFilter: Equatable {
         case topicBefore(Int)
     }
 
-    /// What is known of a room.
+    /// The properties of a room.
     struct Facts {
         var channel: String
         var people: Int
-        /// Milliseconds; nil: not known, and no condition on it is met.
+        /// Milliseconds; nil: unknown, and no condition on it is met.
         var age: Int64?
         var topicAge: Int64?
     }
@@ -32,7 +32,7 @@ struct ListFilter: Equatable {
     private var unwanted: [IRCMask] = []
     private var conditions: [Condition] = []
 
-    /// - Parameter param: conditions, apart by commas; empty: every room.
+    /// - Parameter param: conditions, separated by commas; empty: every room.
     init(_ param: String, casemapping: IRCCasemapping = .ascii) {
         for item in param.split(separator: ",").prefix(Self.maxConditions).map(String.init) {
             if let condition = Self.condition(item) {
@@ -92,18 +92,18 @@ struct ListFilter: Equatable {
     }
 }
 
-/// A LIST on its way to a client.
+/// A LIST in progress.
 final class RoomListing {
     enum Place {
-        /// The rooms, from this one on.
+        /// The open rooms, from this one on.
         case open(next: Int)
-        /// Those that the template's backend has and nobody has opened.
+        /// Rooms of the template's backend that are not open.
         case unopened(next: Int)
     }
 
     let filter: ListFilter
     private(set) var place = Place.open(next: 0)
-    /// It waits no longer for the backend to say which rooms it has.
+    /// The backend's list of rooms is no longer awaited.
     private(set) var isImpatient = false
 
     init(filter: ListFilter) { self.filter = filter }

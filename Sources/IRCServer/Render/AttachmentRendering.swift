@@ -4,11 +4,11 @@ import IRCProtocol
 import Media
 import Rooms
 
-// Files as IRC users see them: one line each, with a link that opens without the bridge's own token, or the word that there
-// is none.
+// Attachments as IRC users see them: one line each, with a link that works without the bridge's own token, or a note
+// that there is none.
 
 extension MessageRendering {
-    /// Bytes of a file's name that are shown.
+    /// Bytes of a file name that are shown.
     static let maxFileNameBytes = 150
 
     static func lines(
@@ -16,7 +16,7 @@ extension MessageRendering {
     ) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         for attachment in attachments.prefix(RoomFileLinks.maxShown) {
-            // By lines, since a CR LF is one character to a search for either.
+            // By lines, since CR LF is one character in a search for either.
             let line = IRCTextSplitter.lines(MessageText.cleanBody(describe(attachment, files: files)), maxLines: 10)
                 .joined(separator: " ")
             for (index, piece) in IRCTextSplitter.split(line, budget: budget).enumerated() {
@@ -30,9 +30,9 @@ extension MessageRendering {
         return lines
     }
 
-    /// One line that a person can use: `[image] cat.png (12 KiB) https://…`.
+    /// A description in one line: `[image] cat.png (12 KiB) https://…`.
     ///
-    /// - Parameter files: makes links through the bridge, where the file's own address opens for nobody.
+    /// - Parameter files: makes links through the bridge, for files whose own address is not accessible.
     static func describe(
         _ attachment: ChatAttachment, files: RoomFileLinks? = nil
     ) -> String {

@@ -16,7 +16,7 @@ extension StoredMessage {
 }
 
 extension [IRCTag] {
-    /// What clients gave, as rooms pass it on.
+    /// The tags of clients, as rooms relay them.
     var annotations: [StoredTag] { map { StoredTag(name: $0.name, value: $0.value) } }
 }
 
@@ -25,7 +25,7 @@ extension [StoredTag] {
 }
 
 extension RoomSpeaker {
-    /// Tags that every line of somebody carries.
+    /// Tags common to all lines of a sender.
     func tags(at: ChatTimestamp, msgid: String? = nil) -> [IRCTag] {
         var tags = [IRCTag.time(at)]
         if let msgid { tags.append(IRCTag("msgid", msgid)) }
@@ -40,7 +40,7 @@ extension IRCTag {
         IRCTag("time", IRCServerTime.format(milliseconds: at.milliseconds))
     }
 
-    /// What a line stands for that tells of missing messages: from when to when they were said.
+    /// The tag of a line that reports missing messages: the time span of the gap.
     static func gap(_ from: ChatTimestamp, _ to: ChatTimestamp) -> IRCTag {
         IRCTag(
             "chatbridge/gap",
@@ -49,19 +49,19 @@ extension IRCTag {
 }
 
 extension TokenBucket {
-    /// Lines about messages that were taken back, for clients that do not know REDACT: a few a minute.
+    /// Rate limit of notices about redacted messages, for clients without REDACT: a few a minute.
     static let takenBackWords = TokenBucket(rate: 0.2, burst: 5)
 }
 
 extension ActionRefusal {
-    /// The answer to `verb`, about a message in a room.
+    /// The FAIL to `verb`, about a message in a room.
     func line(_ verb: String, _ channel: String, _ msgid: String, from server: String) -> IRCMessage {
         .fail(verb, code, channel, PrintableText.word(msgid), text: text, source: server)
     }
 }
 
 extension PrintableText {
-    /// What a client named, fit to be one parameter of an answer.
+    /// Input of a client, fit to be one parameter of a reply.
     static func word(_ text: String, maxBytes: Int = 100) -> String {
         let shown = of(text, maxBytes: maxBytes)
         return shown.isEmpty || shown.utf8.contains(0x20) || shown.hasPrefix(":") ? "*" : shown

@@ -3,9 +3,9 @@ import IRCProtocol
 import Media
 import Rooms
 
-// Messages as the lines in which clients get them.
+// Messages rendered as lines for clients.
 
-/// Turns message bodies into what IRC clients can show.
+/// Renders message bodies for IRC clients.
 enum MessageRendering {
     /// The bodies of the PRIVMSG lines that show `text` and `attachments`, each within `budget` bytes.
     static func bodies(
@@ -18,11 +18,11 @@ enum MessageRendering {
     /// Whether the text is a CTCP request other than ACTION; those never go upstream.
     static func isForeignCTCP(_ text: String) -> Bool { text.hasPrefix("\u{1}") && MessageText.action(text) == nil }
 
-    /// The lines that show `text` and `attachments`, each within `budget` bytes, blank ones among them; none where there is
-    /// nothing to see.
+    /// The lines that show `text` and `attachments`, each within `budget` bytes, blank ones among them; empty if there
+    /// is nothing to show.
     ///
     /// - Parameters:
-    ///   - msgid: by which the whole can be had; nil: it cannot.
+    ///   - msgid: the id for requesting the whole; nil: it cannot be requested.
     static func lines(
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
         msgid: String? = nil, files: RoomFileLinks? = nil
@@ -38,7 +38,7 @@ enum MessageRendering {
                 omitted += 1
                 continue
             }
-            // The piece in which this cuts is over the limit, so it is never shown.
+            // The piece with this cut is over the limit, so it is never shown.
             let looked = limits.multilineMaxBytes - byteCount + 2 * budget
             let head =
                 line.utf8.count > looked ? String(decoding: Array(line.utf8.prefix(looked)), as: UTF8.self) : line
@@ -64,7 +64,7 @@ enum MessageRendering {
         return lines
     }
 
-    /// Blank lines around a text are not shown to anybody.
+    /// Removes the line ends around a text; blank outer lines are never shown.
     private static func withoutOuterLineEnds(_ text: String) -> String {
         func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
         let bytes = text.utf8
@@ -75,12 +75,12 @@ enum MessageRendering {
         return String(text[start...last])
     }
 
-    /// What an IRC user said, as others get it: their own lines, cut where the source in front of them leaves no room.
+    /// A message of an IRC user as other clients receive it: its own lines, split where the source leaves no room.
     ///
     /// - Parameters:
-    ///   - head: everything but the words; its only parameter is the target.
+    ///   - head: the message without its text; its only parameter is the target.
     ///   - address: see ``IRCUtterance/address``.
-    ///   - margin: bytes that the caller puts in front of a line.
+    ///   - margin: bytes that the caller prepends to a line.
     static func utterance(
         _ head: IRCMessage, _ words: SpokenText, address: String? = nil, margin: Int = 0
     ) -> IRCUtterance {
@@ -93,7 +93,7 @@ enum MessageRendering {
                 head: head, lines: [IRCUtterance.Line(words.0)], isAction: words.1, address: words.1 ? nil : address)
         }
         if let done = MessageText.action(words.text) {
-            // Each line is an ACTION of its own to some. The mark in front takes eight bytes.
+            // Some clients get each line as an ACTION of its own. Its prefix takes eight bytes.
             return IRCUtterance(
                 head: head,
                 lines: lines(done, cuts: words.cuts.map { $0 - 8 }, budget: budget - IRCUtterance.actionByteCount),
@@ -103,9 +103,9 @@ enum MessageRendering {
         return IRCUtterance(head: head, lines: lines(words.text, cuts: words.cuts, budget: budget), address: address)
     }
 
-    /// Joined, with a line end in front of each that continues none, they are `text` again.
+    /// Splits a text. Joined, with a line end before each line that is no continuation, the lines are `text` again.
     ///
-    /// - Parameter cuts: offsets, ascending, at which a line is cut whether or not it is too long.
+    /// - Parameter cuts: ascending offsets at which a line is split, however short it is.
     static func lines(_ text: String, cuts: [Int], budget: Int) -> [IRCUtterance.Line] {
         var lines: [IRCUtterance.Line] = []
         let bytes = Array(text.utf8)
@@ -138,9 +138,9 @@ enum MessageRendering {
     }
 }
 
-/// What the service is called.
+/// The names of the service user.
 enum ServiceName {
-    /// No person's nick begins so.
+    /// No user's nick begins like this.
     static let nick = "*bridge"
     static let ident = "bridge"
     static let realname = "the bridge itself; say help to it"

@@ -2,13 +2,12 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// `*bridge`, the service to whom people talk in plain words. Whatever it can do a client without any capability can do with
-// it. It is a person among the others for WHOIS, WHO, ISON and MONITOR; its answers are PRIVMSGs, as ZNC's and soju's are,
-// because those stay together in one window.
+// `*bridge`, the service: commands in plain words, all of them usable without any capability. It is a person for WHOIS,
+// WHO, ISON and MONITOR; its answers are PRIVMSGs, as with ZNC and soju, because these stay together in one window.
 
 extension IRCServer {
 
-    /// What a message to the service costs in flood tokens; nil: it is not to the service.
+    /// The flood tokens of a message to the service; nil: another target.
     func servicePenalty(of message: IRCMessage) -> Int? {
         guard message.command == MessageVerb.privmsg.rawValue || message.command == "SQUERY",
             message.params.count > 1, message.params[0].utf8.contains(UInt8(ascii: "*"))
@@ -18,19 +17,19 @@ extension IRCServer {
         return count > 0 ? count * servicePenalty(of: message.params[1]) : nil
     }
 
-    /// What carrying out the words costs in flood tokens.
+    /// The flood tokens of the command in a text.
     func servicePenalty(of text: String) -> Int {
         Self.command(in: text).flatMap { dispatch.serviceCommands.row(named: $0.word) }?.penalty ?? 1
     }
 
-    /// The command that somebody says to the service, and what stands behind it; nil: it is none.
+    /// The command in a text to the service, and its arguments; nil: none.
     private static func command(in text: String) -> (word: Substring, rest: Substring)? {
         guard MessageText.action(text) == nil else { return nil }
         let parts = MessageText.withoutFormatting(text).split(separator: " ", maxSplits: 1)
         return parts.first.map { ($0, parts.count > 1 ? parts[1] : "") }
     }
 
-    // MARK: - What it is told
+    // MARK: - Input
 
     func toService(
         _ verb: MessageVerb, _ words: SpokenText?, _ clientTags: [IRCTag], from person: Person, _ session: IRCSession
@@ -55,7 +54,7 @@ extension IRCServer {
         serve(words.text, session)
     }
 
-    /// Carries out what somebody asked for.
+    /// Carries out a user's command.
     func serve(_ text: String, _ session: IRCSession) {
         guard !text.utf8.contains(UInt8(ascii: "\n")) else {
             return say("One command in a message, please.", to: session)

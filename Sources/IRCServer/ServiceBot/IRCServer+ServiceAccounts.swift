@@ -7,7 +7,7 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// What the service does for the one who talks to it: logging in and out, whom not to hear, what is told of one's reading.
+// Service commands for the user's own account: login and logout, mutes, receipts.
 
 extension IRCServer {
     // MARK: - whoami
@@ -46,7 +46,7 @@ extension IRCServer {
         }
     }
 
-    /// As whom the room's backend sees what somebody says.
+    /// The upstream identity under which the user's messages appear in the room.
     private func upstreamName(of person: Person, _ session: IRCSession, in room: Room) -> String? {
         guard let member = room.locals[session.id] else { return nil }
         let shown = room.upstreamPerson(person, member.puppet)
@@ -180,7 +180,7 @@ extension IRCServer {
 
     func unmute(_ nick: String, _ session: IRCSession) {
         let owner = choicesOwner(session)
-        // By the name of now, or by that of then: they may be gone, or called otherwise.
+        // By the current name, or by that of the mute: the person may be absent or renamed.
         let folded = settings.casemapping.fold(nick)
         let present = context.identities.person(nick: nick).map { muteTarget($0.person) }
         let target =

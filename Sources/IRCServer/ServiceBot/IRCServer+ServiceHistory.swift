@@ -3,11 +3,11 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-// What was said before, in the service's words: history, search and show. The messages come the way of CHATHISTORY and
-// SEARCH (IRCServer+History); what differs is how they are told.
+// Service commands for history: history, search and show. Messages are fetched as by CHATHISTORY and SEARCH
+// (IRCServer+History); only the format differs.
 
 extension IRCServer {
-    // MARK: - Questions
+    // MARK: - Requests
 
     func readHistory(_ request: ServiceRequest, _ session: IRCSession) {
         guard let room = readableRoom(request.words[0], session) else { return }
@@ -57,7 +57,7 @@ extension IRCServer {
             from = wanted
         }
         let msgid = request.words[0]
-        // The room that is known to have it is asked first.
+        // A room known to have the message is asked first.
         var places = rooms.filter { mayReadHistory(of: $0, session) }
         if let index = places.firstIndex(where: { $0.entry(msgid: msgid) != nil }) {
             places = [places[index]]

@@ -7,14 +7,14 @@ import Rooms
 import Upstream
 import WireBytes
 
-// What the service tells of rooms: which there are, how their links are, who is there, and who read what one said.
+// Service commands for rooms: the list, link states, people, and readers of the user's messages.
 
 extension IRCServer {
 
     private func append(_ listing: ServiceListing, _ session: IRCSession) {
         var rest = listing
         session.appendLongAnswer(
-            LongAnswer { [unowned self, unowned session] in
+            ReplyGenerator { [unowned self, unowned session] in
                 let (line, next) = serviceStep(rest, session)
                 guard let next else { return .last(line) }
                 rest = next
@@ -22,7 +22,7 @@ extension IRCServer {
             })
     }
 
-    /// A line of a listing, and what is left of it.
+    /// One line of a listing, and the rest of the listing.
     private func serviceStep(_ listing: ServiceListing, _ session: IRCSession) -> (IRCMessage?, ServiceListing?) {
         switch listing {
         case .rooms(let next, let count): roomStep(next, count, session)
@@ -104,7 +104,7 @@ extension IRCServer {
         return (serviceLine(lines[index], to: session), .status(next: room.id.index, line: index + 1))
     }
 
-    /// The room's own line, and one about the asker's own link there, where there is trouble with it.
+    /// The line of the room, and one for the user's own link there, if that has trouble.
     private func statusLines(of room: Room, _ session: IRCSession) -> [String] {
         let host = room.settings.url.host
         let waiting = room.waitingCount
@@ -187,10 +187,10 @@ extension IRCServer {
         return serviceLine("\(people) in \(room.channel).", to: session).map { .line($0) }
     }
 
-    /// `Remy (Remy R., away, typing)`.
+    /// A person's description: `Remy (Remy R., away, typing)`.
     private func described(_ id: PersonID, _ person: Person, in room: Room, _ session: IRCSession) -> String {
         var facts: [String] = []
-        // What IRC users call themselves beside their nick is seldom worth a place.
+        // The realname of an IRC user rarely adds to the nick.
         if !person.isLocal, !person.realname.isEmpty, person.realname != person.nick { facts.append(person.realname) }
         if person.away != nil { facts.append("away") }
         if room.isTyping(id, person) { facts.append("typing") }
@@ -224,7 +224,7 @@ extension IRCServer {
         for (words, place) in [("Read", \ReceiptNotices.Told.read), ("Got", \.delivered)] {
             let all = readers.filter { reader in
                 let told = reader.told
-                // Who has read it has got it.
+                // A message that was read was delivered, too.
                 return told[keyPath: place] >= 0 && (words == "Read" || told.delivered > told.read)
             }
             let upToNewest = all.filter { $0.told[keyPath: place] >= newest.sequence }
@@ -238,7 +238,7 @@ extension IRCServer {
         }
     }
 
-    /// Earlier messages up to which somebody has read, in one answer.
+    /// Older messages with readers up to them, in one answer.
     private static let maxPlacesNamed = 10
 
     private func described(_ entry: RecentLog.Entry) -> String {
@@ -257,7 +257,7 @@ extension IRCServer {
     func reconnect(_ name: String, _ session: IRCSession) {
         guard let room = serviceRoom(name, session) else { return }
         let host = room.settings.url.host
-        // A login that waits for its time holds the room's link up.
+        // A login waiting for its next attempt delays the room's link.
         serverWishes.append(.retryLogin(at: room.settings.backend))
         switch room.link.state {
         case .open where !room.isLeaving:
@@ -279,16 +279,16 @@ extension IRCServer {
     }
 }
 
-/// What the service lists, on its way to a client.
+/// A listing of the service that is being sent to a client.
 enum ServiceListing {
-    /// The rooms from this one on, and how many were listed.
+    /// Rooms from this one on, and the number listed so far.
     case rooms(next: Int, count: Int)
-    /// The rooms that the template's backend has and nobody has opened.
+    /// Rooms of the template's backend that are not open.
     case unopenedRooms(next: Int, count: Int)
-    /// How the rooms from this one on are; of the first one, from this line on.
+    /// The states of the rooms from this one on; of the first, from this line on.
     case status(next: Int, line: Int)
-    /// The people of a room on one side, from a place in its slots on, and what of their line is made already.
+    /// The people of a room on one side, from a slot on, and the beginning of their line.
     case people(RoomID, cursor: Int, isUpstream: Bool, begun: String)
-    /// How many they are.
+    /// The total, as a finished line.
     case line(IRCMessage)
 }

@@ -5,30 +5,32 @@ import Media
 import Rooms
 import WireBytes
 
-/// What was said in a room before a client entered, on its way to that client: what it missed, or the last lines.
+/// Backlog of a room on its way to a client that has entered: missed messages, or the last lines.
 ///
-/// | phase     | meaning                                                     | leaves by                                           |
-/// |-----------|-------------------------------------------------------------|-----------------------------------------------------|
-/// | announced | waits behind the answer to the JOIN                         | that is written → reading                            |
-/// | reading   | the store was asked for a page                              | answer → writing; failure, time-out → writing a word about it |
-/// | writing   | lines go out as the client's queue drains                   | page at its end → reading; last one → releasing      |
-/// | releasing | live lines that waited go out                               | none is left → over                                 |
+/// | phase     | meaning                                   | leaves by                                              |
+/// |-----------|-------------------------------------------|--------------------------------------------------------|
+/// | announced | waits behind the reply to the JOIN        | reply written → reading                                |
+/// | reading   | a page is being read from the store       | answer → writing; failure, time-out → writing a notice |
+/// | writing   | lines go out as the client's queue drains | page written → reading; last page written → releasing  |
+/// | releasing | held live lines go out                    | none left → over                                       |
 ///
-/// While it reads, other answers go on and the client is heard. Lines of the room are held from the JOIN to the
-/// end, so the client gets everything in the order of the room: what was said before the JOIN by this, what after it live.
+/// While it reads, other answers and the client's input are processed. Live lines of the room are held from the JOIN to
+/// the end of the backlog, so the client gets everything in the order of the room: earlier messages from the backlog,
+/// later ones live.
 final class Backlog {
-    /// Messages in one answer of the store: about as many as fill a client's window. Pages are cut by messages and not by
-    /// places, since there may be any number of places between two messages.
+    /// Messages in one answer of the store: about as many as fill a client's window. Pages are limited by messages and
+    /// not by sequence numbers, since there may be gaps of any size between two messages.
     static let pageCount = 100
-    /// Bytes of live lines held for one client. Beyond it the client is let go; what it missed comes when it returns.
+    /// Bytes of live lines held for one client. Beyond it the client is disconnected, and gets the messages on its
+    /// return.
     static let maxHeldBytes = 1024 * 1024
-    /// How long a disk may take for its part before the client gets the room without what was said before.
+    /// Time-out of the store; then the client gets the room without the backlog.
     static let patience: Duration = .seconds(30)
 
     enum Kind {
-        /// Everything behind the client's cursor: it gets each message once, however often it comes.
+        /// Everything behind the client's delivery cursor: each message is delivered once, over all its connections.
         case missed
-        /// The newest messages, for a client without a cursor in the room.
+        /// The newest messages, for a client without a delivery cursor in the room.
         case lastLines
     }
 
@@ -40,43 +42,43 @@ final class Backlog {
     }
 
     enum Question {
-        /// Whether anything lies in front of ``Backlog/position``.
+        /// Whether there are messages before ``Backlog/position``.
         case leftOut
-        /// The first ones behind ``Backlog/position``.
+        /// The first messages after ``Backlog/position``.
         case page
-        /// Whether anything is kept of what the client had, with what was read behind it.
+        /// Whether the store still has messages up to the client's cursor; with the page that was read behind it.
         case begin([StoredMessage])
     }
 
     let room: RoomID
     let kind: Kind
-    /// The client's cursor when it entered; of last lines nobody asks what lies before them.
+    /// The client's cursor when it entered; last lines do not need it.
     let start: Int64
     /// The newest message before the client entered.
     let through: Int64
-    /// Everything up to here was read.
+    /// Everything up to here has been read.
     private(set) var position: Int64
-    /// Whether there is more than is shown, where that is known, and how much.
+    /// Whether older messages are left out, and how many; nil: not known.
     private(set) var isMoreLeftOut: Bool?
     let leftOut: Int?
-    /// When what the client had last was said, where that is remembered.
+    /// The time of the last message that the client received; nil: not known.
     let startedAt: ChatTimestamp?
     private(set) var phase = Phase.announced
-    /// The disk's time is over then.
+    /// Deadline of the store's answer.
     private(set) var deadline: MonotonicInstant?
-    /// Every message up to here was written whole.
+    /// All messages up to here were written completely.
     private(set) var written: Int64
-    /// The message of which the lines are being written, or were last.
+    /// The message whose lines are being written, or were written last.
     private var rowInHand: Int64?
-    /// The rows of the page that are not rendered yet, the last one first.
+    /// Rows of the page that are not rendered yet, in reverse order.
     private var rows: [StoredMessage] = []
-    /// Lines to write, the last one first.
+    /// Lines to write, in reverse order.
     private var lines: [IRCMessage] = []
     /// The reference of the open batch.
     private(set) var batch: String?
-    /// Nothing can be read; what is left comes another time.
+    /// The read failed; the rest is delivered another time.
     private(set) var hasFailed = false
-    /// Live lines, the oldest first; those before `releasedCount` are gone.
+    /// Held live lines, oldest first; those before `releasedCount` were released.
     private var held: [ByteSlice] = []
     private var releasedCount = 0
 
@@ -95,9 +97,9 @@ final class Backlog {
         self.startedAt = startedAt
     }
 
-    /// Whether what was read first does not follow on what the client had: it may be that what was between is kept no more.
+    /// Whether the first page does not follow on the client's cursor: messages in between may have been purged.
     func mayHaveHole(before page: [StoredMessage]) -> Bool {
-        // Who had nothing yet had nothing that could be gone.
+        // A client that has received nothing has no such gap.
         guard !hasRead, isMoreLeftOut == false, start >= 0 else { return false }
         return page.first.map { $0.sequence > start &+ 1 } ?? (start < through)
     }
@@ -106,29 +108,29 @@ final class Backlog {
 
     // MARK: - Phases
 
-    /// The store was asked.
+    /// The store was queried.
     func ask(_ id: StoreReadID, _ question: Question, now: MonotonicInstant) {
         deadline = deadline ?? now + Self.patience
         phase = .reading(id, question)
     }
 
-    /// The store answers: to what; nil: that is waited for no longer.
+    /// The query that an answer of the store belongs to; nil: no longer pending.
     func answered(_ id: StoreReadID) -> Question? {
         guard case .reading(id, let question) = phase else { return nil }
         deadline = nil
         return question
     }
 
-    /// Whether there is more in front of what is shown is known now.
+    /// It is known whether older messages are left out.
     func found(moreLeftOut isMore: Bool) { isMoreLeftOut = isMore }
 
     /// There are lines to write.
     func beginWriting() { phase = .writing }
 
-    /// All is written, and what waited behind it goes out.
+    /// Everything is written; the held lines follow.
     func beginReleasing() { phase = .releasing }
 
-    /// It cannot be read. False: it is read already, or not asked for yet.
+    /// The read failed. False: it is complete, or not requested yet.
     func fail() -> Bool {
         deadline = nil
         guard case .reading = phase else { return false }
@@ -137,10 +139,10 @@ final class Backlog {
         return true
     }
 
-    /// The batch of what was missed is open.
+    /// The batch of missed messages is open.
     func opened(batch reference: String) { batch = reference }
 
-    /// The reference of the open batch, which ends now.
+    /// The reference of the open batch, which is being ended.
     func takeBatch() -> String? {
         defer { batch = nil }
         return batch
@@ -148,21 +150,21 @@ final class Backlog {
 
     // MARK: - Pages
 
-    /// A page came. Rows that the page should not have are not for this client.
+    /// A page was read. Rows outside its range are ignored.
     func take(_ page: [StoredMessage]) {
         hasRead = true
         rows = page.filter { $0.sequence > position && $0.sequence <= through }.sorted { $0.sequence > $1.sequence }
         position = page.count < Self.pageCount ? through : rows.first?.sequence ?? through
     }
 
-    /// It has not begun: what the client is told of the room otherwise comes first.
+    /// It has not begun: other lines about the room come first.
     var isAnnounced: Bool { if case .announced = phase { true } else { false } }
 
     func put(_ line: IRCMessage) { lines.insert(line, at: 0) }
 
-    /// The next line; nil at the end of what was read.
+    /// The next line; nil at the end of the rows read.
     ///
-    /// - Parameter render: makes the lines of one message; none where the client does not get it.
+    /// - Parameter render: makes the lines of one message; empty if the client does not get it.
     func nextLine(_ render: (StoredMessage) -> [IRCMessage]) -> IRCMessage? {
         while lines.isEmpty, let row = rows.popLast() {
             rowInHand = row.sequence
@@ -172,7 +174,7 @@ final class Backlog {
         return lines.popLast()
     }
 
-    /// What ends a message's own batch, of which the beginning is written and this is not.
+    /// The end of a message's own batch whose beginning is written and whose end is not.
     var innerEnd: IRCMessage? {
         guard let end = lines.first, end.command == "BATCH", let next = lines.last,
             !(next.command == "BATCH" && next.params.first?.hasPrefix("+") == true)
@@ -199,22 +201,22 @@ final class Backlog {
     }
 }
 
-/// Makes the lines of a stored message: as it was shown when it was said, or as near as the client's capabilities allow.
+/// Renders a stored message: as it was shown live, or as closely as the client's capabilities allow.
 struct BacklogRenderer {
     let channel: String
     let serverName: String
     let limits: LimitSettings
     let files: RoomFileLinks?
-    /// Without server-time the time stands in front of the words.
+    /// Without server-time the time is prepended to the text.
     let showsTime: Bool
     let now: ChatTimestamp
     let caps: IRCCapabilitySet
-    /// Whom the words of a reply answer, for clients without tags.
+    /// The addressee of a reply, for clients without tags.
     let address: (StoredMessage) -> String?
-    /// Names a batch for a message of several lines.
+    /// Makes the reference of a batch for a message of several lines.
     let reference: () -> String
 
-    /// Older than this, the time alone says too little.
+    /// Beyond this age the date is shown with the time.
     private static let day: Int64 = 24 * 3600 * 1000
 
     func lines(of message: StoredMessage) -> [IRCMessage] {
@@ -223,7 +225,7 @@ struct BacklogRenderer {
             .time(message.at), IRCTag("msgid", message.msgid),
         ]
         switch message.kind {
-        // Only for who asks for it.
+        // Sent on request only.
         case .event: return []
         case .gap:
             if let from = message.gapFrom {
@@ -247,7 +249,7 @@ struct BacklogRenderer {
         var tags = message.clientTags.tags
         guard let target = message.replyTo else { return tags }
         for name in ["+reply", "+draft/reply"] where !tags.contains(where: { $0.name == name }) {
-            // An IRC user's own tags go as they came.
+            // Tags of an IRC user are relayed unchanged.
             if message.author == nil || !tags.contains(where: { ["+reply", "+draft/reply"].contains($0.name) }) {
                 tags.append(IRCTag(name, target))
             }
@@ -277,11 +279,11 @@ struct BacklogRenderer {
             stamp)
     }
 
-    /// The time stands in front of every line, but in front of a batch once.
+    /// Prepends the time to every line, but in a batch to the first only.
     private func stamped(_ said: IRCUtterance, _ stamp: String) -> IRCUtterance {
         guard !stamp.isEmpty else { return said }
         var said = said
-        // The time comes first.
+        // The time precedes the address.
         if let address = said.address, !caps.contains(.messageTags) {
             if let first = said.lines.firstIndex(where: { !$0.text.isEmpty }) {
                 said.lines[first].text = address + said.lines[first].text
@@ -295,7 +297,7 @@ struct BacklogRenderer {
         return said
     }
 
-    /// `[HH:MM] `, UTC, with the date when that is more than a day ago; nothing for clients that see the time anyway.
+    /// `[HH:MM] `, UTC, with the date when more than a day ago; empty for clients with server-time.
     func stamp(_ at: ChatTimestamp) -> String {
         guard showsTime else { return "" }
         let text = Array(IRCServerTime.format(milliseconds: at.milliseconds).utf8)

@@ -1,13 +1,13 @@
 import IRCProtocol
 import Rooms
 
-/// What the capabilities of a new session begin with.
+/// The initial capabilities of a session.
 struct CapabilityOffer {
     var available: IRCCapabilitySet
-    /// What stands behind `name=`.
+    /// The values behind `name=`.
     var values: [IRCCapability: String]
 
-    /// What decides about it. Few different ones exist, so that sessions share the values.
+    /// The conditions of an offer. Few combinations exist, so sessions share the values.
     struct Grounds: Hashable {
         var mechanisms: [SASLMechanism]
         var registers: Bool
@@ -17,14 +17,14 @@ struct CapabilityOffer {
     }
 }
 
-/// What was offered so far, by what decides about it.
+/// The offers made so far, by their conditions.
 final class CapabilityOffers {
     private let values: [IRCCapability: String]
-    /// Whether an account may be made before the client is let in.
+    /// Whether an account may be registered before the connection is.
     let registersBeforeConnect: Bool
     private var known: [CapabilityOffer.Grounds: CapabilityOffer] = [:]
 
-    /// - Parameter values: those that are the same for everybody.
+    /// - Parameter values: those that all offers have in common.
     init(values: [IRCCapability: String], registersBeforeConnect: Bool) {
         self.values = values
         self.registersBeforeConnect = registersBeforeConnect
@@ -55,14 +55,14 @@ final class CapabilityOffers {
         return offer
     }
 
-    /// What this bridge offers to everybody: every capability in the table that something here gives life to.
+    /// Capabilities for all clients: those in the table that a feature of the bridge supports.
     private static let standard: IRCCapabilitySet = {
         var offered = IRCCapabilitySet.all
-        // Offered by the grounds, where there is something.
+        // Offered by the grounds, where they apply.
         for absent in [IRCCapability.sasl, .accountRegistration, .sts, .relaymsg] { offered.remove(absent) }
         return offered.subtracting(accountCapabilities)
     }()
 
-    /// What has a meaning only where people can log in.
+    /// Capabilities that have an effect only with accounts.
     private static let accountCapabilities: IRCCapabilitySet = [.accountNotify, .selfMessage]
 }

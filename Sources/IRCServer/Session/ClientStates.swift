@@ -1,23 +1,23 @@
 import WireBytes
 
-/// The account that a client is about to have.
+/// An account that a client is registering.
 struct RegistrationTry {
-    /// Its name, folded.
+    /// The name of the account, folded.
     var name: String
-    /// Of the line that asked for it.
+    /// The label of the requesting line.
     var label: String?
 }
 
-/// What a gateway said, while its password is being checked.
-struct GatewayTry {
+/// WEBIRC data of a gateway, while its password is being checked.
+struct WebIRCAttempt {
     var name: String
-    /// The user's.
+    /// The address of the user.
     var address: NetworkAddress
 }
 
-/// That a client of an account is away.
+/// The away state of one client of an account.
 struct ClientAway {
-    /// The text of a client that is as good as not there: it says nothing about the person while others do.
+    /// The text of a client that counts as absent: it does not affect the person's state while other clients do.
     ///
     /// Source: IRCv3 pre-away.
     static let absent = "*"

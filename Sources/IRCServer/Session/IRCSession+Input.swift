@@ -1,7 +1,7 @@
 import IRCProtocol
 import WireBytes
 
-// What a client sent, until it is carried out.
+// Input of a client until it is processed.
 
 extension IRCSession {
     enum Input {
@@ -10,9 +10,9 @@ extension IRCSession {
         case tooLong
     }
 
-    /// Bytes came.
+    /// Bytes were received.
     ///
-    /// - Returns: what they are where they are not IRC.
+    /// - Returns: their protocol if it is not IRC.
     func receive(_ bytes: UnsafeRawBufferPointer, now: MonotonicInstant) -> ForeignProtocol? {
         heard(at: now)
         let held = decoder.bufferedByteCount
@@ -21,10 +21,10 @@ extension IRCSession {
         return decoder.withHeldBytes(ForeignProtocol.recognise)
     }
 
-    /// Something of what it sent is not carried out.
+    /// Unprocessed input is pending.
     var hasInput: Bool { decoder.bufferedByteCount > 0 || heldMessage != nil }
 
-    /// The next line, or what there was instead; nil: none is whole.
+    /// The next line, or its error; nil: none is complete.
     func nextInput() -> Input? {
         if let held = heldMessage {
             heldMessage = nil
@@ -43,10 +43,10 @@ extension IRCSession {
         }
     }
 
-    /// The message waits for the client's registration.
+    /// Holds the message until the client is registered.
     func putBack(_ message: IRCMessage) { heldMessage = message }
 
-    /// The label of a line that is refused for its text: the tags in front may be in order all the same.
+    /// The label of a line that is rejected for its text: the tags in front may be valid all the same.
     private static func label(of line: UnsafeRawBufferPointer) -> String? {
         guard line.first == UInt8(ascii: "@"), let end = line.firstIndex(of: 0x20) else { return nil }
         let tags = Array(line[..<end]) + Array(" X".utf8)
@@ -58,7 +58,7 @@ extension IRCSession {
         case resume
     }
 
-    /// Whether its socket is to be read no more, or again, for what waits; nil: as before.
+    /// Whether to pause or resume reading from the socket, by the amount of pending input; nil: no change.
     func readingChange(limit: Int) -> ReadingChange? {
         let held = decoder.bufferedByteCount
         if held > limit, !isReadingPaused {

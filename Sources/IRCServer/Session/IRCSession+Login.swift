@@ -3,7 +3,7 @@ import BridgeTypes
 import IRCProtocol
 import Identities
 
-// Registration and login: what a client says of itself until it is let in, and as whom it logged in.
+// Registration and login: the data that a client sends before it is registered, and its account.
 
 extension IRCSession {
     private func modifyLogin(_ body: (LoginState) -> Void) {
@@ -12,19 +12,19 @@ extension IRCSession {
         body(state)
     }
 
-    /// What USER said, until registration.
+    /// The ident from USER, until registration.
     var user: String? {
         get { login?.user }
         set { modifyLogin { $0.user = newValue } }
     }
 
-    /// What USER said, until registration.
+    /// The realname from USER, until registration.
     var realname: String {
         get { login?.realname ?? "" }
         set { modifyLogin { $0.realname = newValue } }
     }
 
-    /// Gives back what only registering needed, and what logging in did when nobody did.
+    /// Frees the data that only registration needs, and the login state if there was no login.
     func forgetUnusedLogin() {
         guard let login else { return }
         guard login.account == nil, !login.isAdmitted, login.registration == nil else {
@@ -38,26 +38,25 @@ extension IRCSession {
         self.login = nil
     }
 
-    /// The away message that the client gave before registration.
+    /// The text of an AWAY before registration.
     var earlyAway: String? {
         get { login?.earlyAway.flatMap { $0.isEmpty ? nil : $0 } }
         set { modifyLogin { $0.earlyAway = newValue } }
     }
 
-    /// What PASS said, until registration.
+    /// The password from PASS, until registration.
     var password: String? {
         get { login?.password }
         set { if newValue != nil || login != nil { modifyLogin { $0.password = newValue } } }
     }
 
-    /// As whom the client logged in.
+    /// The account of the client; nil: not logged in.
     var account: AccountSettings? {
         get { login?.account }
         set { if newValue != nil || login != nil { modifyLogin { $0.account = newValue } } }
     }
 
-    /// What the account calls this client: what it logged in with after the `@`, else what it said in USER, after an `@`
-    /// or all. Nil without an account.
+    /// The client name: the part behind the `@` of the login, else of USER, else all of USER. Nil without an account.
     var clientName: String? {
         guard let login, login.account != nil else { return nil }
         return login.clientName ?? login.userClientName
@@ -66,7 +65,7 @@ extension IRCSession {
 
     func setClientName(_ name: String?) { modifyLogin { $0.clientName = name } }
 
-    /// The client gave the server's password.
+    /// The client sent the server password.
     var isAdmitted: Bool {
         get { login?.isAdmitted ?? false }
         set { if newValue || login != nil { modifyLogin { $0.isAdmitted = newValue } } }
@@ -77,40 +76,41 @@ extension IRCSession {
         set { modifyLogin { $0.sasl = newValue } }
     }
 
-    /// The client was told why its token is refused, and has to say that it heard.
+    /// The client got the reason why its token is refused, and has to acknowledge it.
     var isBearerRefused: Bool {
         get { login?.isBearerRefused ?? false }
         set { if newValue || login != nil { modifyLogin { $0.isBearerRefused = newValue } } }
     }
 
-    /// The account that the client is about to have, while it is being made; what the client sends meanwhile waits.
+    /// The account that the client is registering; its input waits meanwhile.
     var registration: RegistrationTry? {
         get { login?.registration }
         set { if newValue != nil || login != nil { modifyLogin { $0.registration = newValue } } }
     }
 
-    /// The nick that the client wanted last, before registration, and that somebody else has.
+    /// The nick that the client requested last before registration, and that is in use.
     var refusedNick: String? {
         get { login?.refusedNick }
         set { modifyLogin { $0.refusedNick = newValue } }
     }
 
-    /// That this client of an account is away, and since which of its person's changes. Of other people the person knows.
+    /// The away state of this client of an account, in order with those of its other clients. Without an account it is
+    /// the person's.
     var away: ClientAway? { login?.away }
 
-    /// - Parameter text: nil: it is back.
+    /// - Parameter text: nil: back.
     func setAway(_ text: String?) {
         let away = text.map { ClientAway(text: $0, order: terms.nextAway()) }
         if away != nil || login != nil { modifyLogin { $0.away = away } }
     }
 
-    /// For whom a gateway connects, while its password is being checked. Nothing that the client says is taken meanwhile.
-    var gatewayTry: GatewayTry? {
+    /// The WEBIRC data of a gateway, while its password is being checked. Input of the client waits meanwhile.
+    var gatewayTry: WebIRCAttempt? {
         get { login?.gatewayTry }
         set { if newValue != nil || login != nil { modifyLogin { $0.gatewayTry = newValue } } }
     }
 
-    /// Whether the client has said nothing yet that counts.
+    /// Whether the client has sent nothing relevant yet.
     var isFresh: Bool { state == .registering && nick == nil && login == nil && !negotiation.isNegotiating }
 
     var failedTries: Int {
@@ -120,7 +120,7 @@ extension IRCSession {
 
     // MARK: - Registration
 
-    /// - Parameter username: what USER said; its client's name counts where the login names none.
+    /// - Parameter username: from USER; its client name counts if the login has none.
     func setUser(_ username: String, realname: String) {
         let (ident, client) = ClientName.split(username)
         modifyLogin { $0.userClientName = client }
@@ -129,7 +129,7 @@ extension IRCSession {
                 && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
         }
         let name = String(String.UnicodeScalarView(legal.prefix(Self.maxUserBytes - 1)))
-        // The tilde says what it always said: nobody has checked this name.
+        // The tilde has its usual sense: an unverified name.
         user = "~" + (name.isEmpty ? "user" : name)
         self.realname = Self.cleanRealname(realname)
     }
@@ -138,7 +138,7 @@ extension IRCSession {
         PrintableText.prefix(of: IdentityMap.realname(text), maxBytes: maxRealnameBytes)
     }
 
-    /// It has said all that registration takes.
+    /// Everything that registration takes was received.
     var isReadyToRegister: Bool {
         person == nil && state == .registering && nick != nil && user != nil && !negotiation.isNegotiating
     }

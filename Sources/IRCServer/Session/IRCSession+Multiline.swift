@@ -2,16 +2,16 @@ import BridgeTypes
 import IRCProtocol
 import Rooms
 
-// A message of several lines on its way in; the states are at the head of IncomingBatch.swift.
+// An incoming message of several lines; the states are at the head of IncomingBatch.swift.
 
 extension IRCSession {
-    /// Lines that are gathered cost little: the message is paid for when it is complete.
+    /// Gathered lines cost little: the message is charged when it is complete.
     func isGathered(_ message: IRCMessage) -> Bool {
         guard let batch = incomingBatch, message.command == "PRIVMSG" else { return false }
         return message.tag("batch")?.value == batch.reference
     }
 
-    /// What completing the batch costs, in flood tokens: every line goes to everybody in the end.
+    /// Flood tokens of a complete batch: every line is delivered to all members in the end.
     static func penalty(lineCount: Int) -> Int { 1 + lineCount / 10 }
 
     // MARK: - BATCH
@@ -47,7 +47,7 @@ extension IRCSession {
         batch.target = message.params[2]
         batch.tags = message.tags.filter(\.isClientOnly)
         if response != nil {
-            // Answered by the echo, or when it is over.
+            // Answered by the echo, or at the end of the batch.
             batch.label = response?.label
             deferResponse()
         }
@@ -69,7 +69,7 @@ extension IRCSession {
 
     // MARK: - Lines
 
-    /// A line that says that it belongs to a batch; nil: it does not.
+    /// Processes a line of a batch; nil: it belongs to none.
     func batchedLine(_ message: IRCMessage) -> BatchStep? {
         guard caps.contains(.multiline), let reference = message.tag("batch")?.value else { return nil }
         guard var batch = incomingBatch else { return invalid("No such batch is open", label: nil) }

@@ -4,16 +4,15 @@ import ChatModel
 import IRCProtocol
 import WireBytes
 
-// One IRC client: what it said of itself, and where its input and its answers stand.
+// One IRC client: its registration data, and the state of its input and answers.
 //
-// | state       | meaning                             | verb → next                                                       |
-// |-------------|-------------------------------------|--------------------------------------------------------------------|
-// | registering | PASS, NICK, USER, CAP are gathered  | all there and CAP ended → registered; time-out, QUIT → closed       |
-// | registered  | has a nick                          | QUIT, time-out, error → closed                                      |
-// | closed      | its last line is queued             | –                                                                   |
+// | state       | meaning                            | verb → next                                                |
+// |-------------|------------------------------------|------------------------------------------------------------|
+// | registering | PASS, NICK, USER, CAP are gathered | all there, CAP ended → registered; time-out, QUIT → closed |
+// | registered  | has a nick                         | QUIT, time-out, error → closed                             |
+// | closed      | its last line is queued            | –                                                          |
 //
-// A session knows neither rooms nor commands: handlers read and change it, and the answers come through the bridge's one
-// exit door.
+// A session knows neither rooms nor commands: handlers read and change it, and all answers go through ``Outbound``.
 
 package final class IRCSession {
     enum State: Equatable {
@@ -26,23 +25,23 @@ package final class IRCSession {
     static let maxTargets = 4
     /// Channels named in one JOIN, PART or NAMES.
     static let maxChannelsPerLine = 50
-    /// Bytes of a realname that are kept.
+    /// Bytes of a realname that are retained.
     static let maxRealnameBytes = 128
     static let maxAwayBytes = 200
     static let maxUserBytes = 32
 
-    /// What is the same for all sessions of a bridge.
+    /// Values that all sessions of a bridge share.
     final class Terms {
         let serverName: String
         let budget: TokenBucket.Limit
         let tagBudget = TokenBucket.Limit(rate: 4, burst: 12)
-        /// What one message of several lines may have.
+        /// Limits of one message of several lines.
         let multiline: (bytes: Int, lines: Int)
-        /// Those that are the same for everybody; the grounds of an offer give the others.
+        /// Values that all offers have in common; the grounds of an offer give the others.
         let capabilityValues: [IRCCapability: String]
         private var lastAway: UInt64 = 0
 
-        /// Which of their AWAYs came later.
+        /// The number of the next AWAY, by which they are ordered.
         func nextAway() -> UInt64 {
             lastAway += 1
             return lastAway
@@ -59,19 +58,18 @@ package final class IRCSession {
         }
     }
 
-    // There is one of these for every client, idle ones too: what most of them do not need most of the time stands in
-    // places of its own.
+    // One per client, idle ones included: state that most of them rarely need is stored out of line.
     package let id: ClientID
-    /// Changes once at most, when a gateway says for whom it connects.
+    /// Changes once at most, by WEBIRC.
     private(set) var origin: ClientOrigin
     var isReadingPaused = false
-    /// It sends no more; what it sent before is still being carried out.
+    /// Half-closed: it sends no more; earlier input is still being processed.
     private(set) var hasEnded = false
-    /// Nor does it read any more.
+    /// It does not read any more either.
     private(set) var hasNoReader = false
     let connectedAt: ChatTimestamp
     let terms: Terms
-    /// Of a session that is registered, the person; of the others what can be nobody's id.
+    /// The person of a registered session; else an id that no person has.
     private var standing = IRCSession.isRegistering
     private static let isRegistering = PersonID.invalid
     private static let isClosed = PersonID(rawValue: .max)
@@ -89,26 +87,26 @@ package final class IRCSession {
         }
     }
 
-    /// It is one of this person's clients now.
+    /// It is a client of this person now.
     func registered(as person: PersonID) { standing = person }
 
     func closed() { standing = Self.isClosed }
 
-    /// A gateway said for whom it connects.
+    /// A gateway sent the client's address.
     func moved(to origin: ClientOrigin) { self.origin = origin }
 
     func take(nick: String) { self.nick = nick }
 
-    /// Somebody else has the nick now.
+    /// The nick belongs to another person now.
     func loseNick() { nick = nil }
 
-    /// It sends no more. False: that is known.
+    /// The connection is half-closed. False: already known.
     func sendingEnded() -> Bool {
         defer { hasEnded = true }
         return !hasEnded
     }
 
-    /// Nor does it read any more.
+    /// The client does not read any more either.
     func readingEnded() { hasNoReader = true }
 
     var serverName: String { terms.serverName }
@@ -119,37 +117,37 @@ package final class IRCSession {
         set { budgetLevel = newValue.level }
     }
 
-    /// Typing and other tag-only messages have a budget of their own: they never delay a message.
+    /// Typing and other tag-only messages have a budget of their own, so they never delay a message.
     var tagBudget: TokenBucket {
         get { TokenBucket(terms.tagBudget, tagBudgetLevel) }
         set { tagBudgetLevel = newValue.level }
     }
 
-    /// Nil of most clients that are registered.
+    /// Nil for most registered clients.
     var login: LoginState?
 
-    // Flow.
+    // Flow control.
     private(set) var lastReceivedAt: MonotonicInstant
     private(set) var lastSpokeAt: ChatTimestamp
-    /// `.min`: no answer is waited for.
+    /// `.min`: no ping is pending.
     private var pingInstant = MonotonicInstant(nanoseconds: .min)
     package private(set) var rooms: ShortList<RoomID> = []
-    /// Who waits for the client to have received something; nil: nobody ever did.
-    private(set) var lineReceipts: LineReceipts?
-    /// What it has got of its rooms; nil: it has no cursors.
-    private(set) var following: Following?
-    /// What it was shown of rooms that it left.
+    /// Callbacks that wait for the client to have received lines; nil: there never were any.
+    private(set) var lineReceipts: DeliveryAcks?
+    /// Delivery state of its rooms; nil: it has no cursors.
+    private(set) var following: FollowedRooms?
+    /// Messages that it was shown in rooms that it left.
     private(set) var shown = ShownRooms()
-    /// The newest order with something that was kept on the client's behalf.
+    /// Ticket of the newest write on the client's behalf.
     private(set) var lastKept: StoreTicket?
-    /// It is welcome, and not in its rooms yet; it comes in when it has answered a PING behind the welcome.
+    /// Welcomed, and not in its rooms yet: it enters them when it has answered a PING behind the welcome.
     private(set) var isArriving = false
     /// The room that it left last.
     private(set) var lastLeft: RoomID?
-    /// The newest of them with something that the client said.
+    /// Ticket of the newest write that contains a message of the client.
     private(set) var lastAccepted: StoreTicket?
 
-    /// It is alive.
+    /// Input was received: the client is alive.
     func heard(at now: MonotonicInstant) {
         lastReceivedAt = now
         pingSentAt = nil
@@ -161,10 +159,10 @@ package final class IRCSession {
     func left(_ room: RoomID) { rooms.removeAll { $0 == room } }
     func leftEverything() { rooms = [] }
 
-    /// It wanted to leave the room.
+    /// The client asked to leave the room.
     func parted(from room: RoomID) { lastLeft = room }
 
-    /// It leaves a room of which it was shown everything up to here.
+    /// It leaves a room that it was shown up to here.
     func noteShown(_ place: Int64, in room: StoredRoomKey) { shown.note(place, in: room) }
 
     func beginArriving() { isArriving = true }
@@ -175,33 +173,33 @@ package final class IRCSession {
         return isArriving
     }
 
-    func beginReceipts() -> LineReceipts {
-        let receipts = lineReceipts ?? LineReceipts()
+    func beginReceipts() -> DeliveryAcks {
+        let receipts = lineReceipts ?? DeliveryAcks()
         lineReceipts = receipts
         return receipts
     }
 
-    func beginFollowing() -> Following {
-        let following = following ?? Following()
+    func beginFollowing() -> FollowedRooms {
+        let following = following ?? FollowedRooms()
         self.following = following
         return following
     }
 
     func endFollowing() { following = nil }
 
-    /// An order has something that is kept on the client's behalf.
+    /// A write contains changes on the client's behalf.
     func kept(under ticket: StoreTicket) { lastKept = ticket }
 
-    /// An order has something that the client said.
+    /// A write contains a message of the client.
     func accepted(under ticket: StoreTicket) {
         lastKept = ticket
         lastAccepted = ticket
     }
 
-    /// `.min`: it did not wait for a room's link lately.
+    /// `.min`: no recent wait for a room's link.
     private var waitInstant = MonotonicInstant(nanoseconds: .min)
 
-    /// When it began to wait for rooms' links.
+    /// Start of the wait for rooms' links.
     var waitsSince: MonotonicInstant? {
         get { waitInstant.nanoseconds == .min ? nil : waitInstant }
         set { waitInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
@@ -212,11 +210,11 @@ package final class IRCSession {
         set { pingInstant = newValue ?? MonotonicInstant(nanoseconds: .min) }
     }
 
-    // Answering. Between two lines a client needs nothing of it, but for what leafing through the past goes on from.
+    // State of answers. Not needed between two lines, except to continue paging through history.
     private var answering: Answering?
 
     private final class Answering {
-        var longAnswers: [LongAnswer] = []
+        var longAnswers: [ReplyGenerator] = []
         var longAnswerBatch: String?
         var undrainedBytes = 0
         var response: LabeledResponse?
@@ -237,24 +235,24 @@ package final class IRCSession {
         if state.isDone { answering = nil }
     }
 
-    /// Answers too long for one go, first in, first out; input waits until they are done.
-    var longAnswers: [LongAnswer] { answering?.longAnswers ?? [] }
+    /// Answers that are written in several steps, first in, first out; input waits until they are complete.
+    var longAnswers: [ReplyGenerator] { answering?.longAnswers ?? [] }
     var hasLongAnswers: Bool { answering?.longAnswers.isEmpty == false }
 
-    func appendLongAnswer(_ answer: LongAnswer) { modifyAnswering { $0.longAnswers.append(answer) } }
+    func appendLongAnswer(_ answer: ReplyGenerator) { modifyAnswering { $0.longAnswers.append(answer) } }
 
-    func takeLongAnswers() -> [LongAnswer] {
+    func takeLongAnswers() -> [ReplyGenerator] {
         guard let answers = answering?.longAnswers else { return [] }
         modifyAnswering { $0.longAnswers = [] }
         return answers
     }
 
-    func removeLongAnswers(where isUnwanted: (LongAnswer) -> Bool) {
+    func removeLongAnswers(where isUnwanted: (ReplyGenerator) -> Bool) {
         guard hasLongAnswers else { return }
         modifyAnswering { $0.longAnswers.removeAll(where: isUnwanted) }
     }
 
-    func removeLongAnswer(_ answer: LongAnswer) { removeLongAnswers { $0 === answer } }
+    func removeLongAnswer(_ answer: ReplyGenerator) { removeLongAnswers { $0 === answer } }
 
     var longAnswerBatch: String? {
         get { answering?.longAnswerBatch }
@@ -267,7 +265,7 @@ package final class IRCSession {
         set { if newValue != 0 || answering != nil { modifyAnswering { $0.undrainedBytes = newValue } } }
     }
 
-    /// What the client said first of what waits for its registration.
+    /// The first message that waits for the client's registration.
     var heldMessage: IRCMessage? {
         get { answering?.heldMessage }
         set { if newValue != nil || answering != nil { modifyAnswering { $0.heldMessage = newValue } } }
@@ -285,37 +283,37 @@ package final class IRCSession {
         set { if newValue != nil || answering != nil { modifyAnswering { $0.incomingBatch = newValue } } }
     }
 
-    /// A page of the past was told.
-    func toldPage(_ ends: PageEnds, of key: StoredRoomKey) {
+    /// A page of history was sent.
+    func toldPage(_ ends: PageBoundaries, of key: StoredRoomKey) {
         if !ends.isEmpty { modifyAnswering { $0.toldPages.told(ends, of: key) } }
     }
 
-    /// Where the page of a room or conversation ends that was told last; nil: none was of late.
-    func lastPage(of key: StoredRoomKey) -> PageEnds? { answering?.toldPages[key] }
+    /// The ends of the page of a room or conversation that was sent last; nil: none recently.
+    func lastPage(of key: StoredRoomKey) -> PageBoundaries? { answering?.toldPages[key] }
 
-    /// Another line of the labeled response.
+    /// Appends a line to the labeled response.
     func appendReply(_ message: IRCMessage) { answering?.response?.replies.append(message) }
 
-    /// The answer to the labeled line comes later, or is in no other line.
+    /// The labeled line is answered later, or elsewhere.
     func deferResponse() { answering?.response?.isDeferred = true }
 
-    /// What was to come later does not come.
+    /// The deferred answer does not come.
     func answerNow() { answering?.response?.isDeferred = false }
 
-    /// Answers to PINGs that a client may be owed while the disk stalls; more PINGs get no answer.
+    /// Pending answers to PINGs of one client while the disk stalls; further PINGs get no answer.
     static let maxHeldPongs = 100
 
-    /// Answers to PINGs that wait until what was said before is on disk.
+    /// Answers to PINGs that wait until earlier messages are persisted.
     private(set) var heldPongs: [HeldPong] = []
 
-    /// False: too many wait.
+    /// False: too many are pending.
     func hold(_ pong: HeldPong) -> Bool {
         guard heldPongs.count < Self.maxHeldPongs else { return false }
         heldPongs.append(pong)
         return true
     }
 
-    /// The first of them that wait no longer.
+    /// Removes the first ones that are ready.
     func takePongs(while isReady: (HeldPong) -> Bool) -> ArraySlice<HeldPong> {
         let ready = heldPongs.prefix(while: isReady)
         heldPongs.removeFirst(ready.count)
@@ -332,7 +330,7 @@ package final class IRCSession {
     struct LabeledResponse {
         var label: String
         var replies: [IRCMessage] = []
-        /// The answer is the echo of a message, which comes later.
+        /// The answer is the echo of a message, which follows later.
         fileprivate(set) var isDeferred = false
     }
 
@@ -357,7 +355,7 @@ package final class IRCSession {
         return negotiation.commandReceived(params: params, isRegistered: person != nil, listBytes: listBytes)
     }
 
-    /// Other capabilities are there than before: what the client is told of that.
+    /// The available capabilities have changed: the notifications for the client.
     func offered(_ offer: CapabilityOffer) -> [IRCCapabilityNegotiation.Reply] {
         negotiation.availabilityChanged(to: offer.available, values: offer.values)
     }
@@ -372,7 +370,7 @@ package final class IRCSession {
 
     func numeric(_ numeric: IRCNumeric, _ params: String...) -> IRCMessage { line(numeric, params) }
 
-    /// A numeric behind the answers that are on their way.
+    /// Queues a numeric behind the pending answers.
     func appendLine(_ numeric: IRCNumeric, _ params: String...) { appendLongAnswer(.line(line(numeric, params))) }
 
     func line(_ numeric: IRCNumeric, _ params: [String]) -> IRCMessage {
@@ -381,12 +379,12 @@ package final class IRCSession {
 
     // MARK: - Lines
 
-    /// What stands in a parameter, apart by commas.
+    /// The items of a parameter that is separated by commas.
     static func list(_ param: String) -> [String] {
         Array(param.split(separator: ",").lazy.map(String.init).prefix(maxChannelsPerLine))
     }
 
-    /// What a client said of itself until it is let in, and as whom it logged in: most need nothing of it once registered.
+    /// Registration data and login of a client: most registered clients need none of it.
     final class LoginState {
         var user: String?
         var userClientName: String?
@@ -400,9 +398,9 @@ package final class IRCSession {
         var registration: RegistrationTry?
         var refusedNick: String?
         var away: ClientAway?
-        var gatewayTry: GatewayTry?
+        var gatewayTry: WebIRCAttempt?
         var failedTries = 0
-        /// What AWAY said before registration; an empty text: back.
+        /// The text of an AWAY before registration; empty: back.
         var earlyAway: String?
     }
 }

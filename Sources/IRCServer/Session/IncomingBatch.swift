@@ -1,16 +1,16 @@
 import IRCProtocol
 import Rooms
 
-// A message of several lines on its way in.
+// An incoming message of several lines.
 //
-// | state   | meaning                                | verb → next                                                           |
-// |---------|----------------------------------------|-----------------------------------------------------------------------|
-// | none    | lines are messages of their own        | BATCH + → open, or refused                                            |
-// | open    | lines of the batch are gathered        | its lines → open; a mistake → refused; BATCH - → none, and it is said  |
-// | refused | the client was told; the rest is taken | BATCH + → open, or refused; BATCH - → none                            |
+// | state   | meaning                            | verb → next                                                      |
+// |---------|------------------------------------|------------------------------------------------------------------|
+// | none    | lines are messages of their own    | BATCH + → open, or refused                                       |
+// | open    | lines of the batch are gathered    | its lines → open; an error → refused; BATCH - → none, it is sent |
+// | refused | FAIL was sent; the rest is ignored | BATCH + → open, or refused; BATCH - → none                       |
 //
-// One batch at a time, and no more bytes than one message may have. Whatever else the client sends meanwhile is handled as
-// always: only what claims to belong to a batch is looked at here.
+// One batch at a time, within the size limit of one message. All other input is processed as usual: only lines that
+// claim to belong to a batch are examined here.
 
 /// A batch that a client has opened.
 struct IncomingBatch: Equatable {
@@ -19,21 +19,21 @@ struct IncomingBatch: Equatable {
 
     let reference: String
     var target = ""
-    /// The tags of the whole.
+    /// The tags of the message.
     var tags: [IRCTag] = []
-    /// Of the line that opened it, to be answered when it is over.
+    /// The label of the opening line, answered at the end of the batch.
     var label: String?
     var words = SpokenText(text: "")
     var lineCount = 0
-    /// Not every line is blank.
+    /// At least one line is not blank.
     var hasWords = false
-    /// The client was told why; what is still to come of it is dropped.
+    /// FAIL was sent; the rest of the batch is ignored.
     var isRefused = false
 }
 
-/// What a line of a batch comes to.
+/// The outcome of one line of a batch.
 enum BatchStep {
-    /// There is nothing to say to it yet, or any more.
+    /// No answer: it is gathered, or ignored.
     case taken
     case refused(IRCMessage)
     case complete(IncomingBatch)

@@ -2,30 +2,30 @@ import BridgeTypes
 import IRCProtocol
 import Identities
 
-/// Which keys of others' metadata the clients want to hear of. Costs nothing for those who want none.
+/// Subscriptions of clients to metadata keys of other users. Clients without any cost nothing.
 ///
 /// Source: IRCv3 metadata, "Notifications".
 final class MetadataSubscriptions {
-    /// Keys that one client may subscribe to. The bridge knows one; clients subscribe to what they know.
+    /// Keys per client. The bridge has one; clients subscribe to all that they know.
     static let maxKeys = 50
-    /// Bytes of a key. Longer ones are no keys that anybody uses.
+    /// Bytes of a key. No key in use is longer.
     static let maxKeyBytes = 64
-    /// The key that people upstream have: their name as they wrote it.
+    /// The key of upstream users: their name as written upstream.
     static let displayName = "display-name"
 
-    /// Nothing can be set.
+    /// No key can be set.
     static let capabilityValue = "max-subs=\(maxKeys),max-keys=0"
 
     private var keys: [ClientID: [String]] = [:]
 
-    /// Nobody wants to hear anything.
+    /// There are no subscriptions.
     var isEmpty: Bool { keys.isEmpty }
 
     func list(of client: ClientID) -> [String] { keys[client] ?? [] }
 
     func wantsNames(_ client: ClientID) -> Bool { keys[client]?.contains(Self.displayName) ?? false }
 
-    /// Whether the client has the key now; false: it has too many.
+    /// Whether the client is subscribed now; false: it has too many keys.
     func add(_ key: String, for client: ClientID) -> Bool {
         let known = keys[client, default: []]
         if known.contains(key) { return true }
@@ -56,12 +56,12 @@ final class MetadataSubscriptions {
 
     // MARK: - Lines
 
-    /// The display name of somebody upstream; nil: they have none, or are an IRC user.
+    /// The display name of an upstream user; nil: none, or an IRC user.
     static func name(of person: Person) -> String? {
         person.isLocal || person.realname.isEmpty ? nil : person.realname
     }
 
-    /// What tells clients of somebody's display name; nil: they have none.
+    /// The line with a user's display name; nil: none.
     static func line(of person: Person, from server: String) -> IRCMessage? {
         name(of: person).map {
             IRCMessage(source: server, command: "METADATA", params: [person.nick, Self.displayName, "*", $0])

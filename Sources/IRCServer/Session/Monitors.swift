@@ -1,11 +1,10 @@
 import BridgeTypes
 
-/// Who watches which nicks. Costs nothing for those who watch none.
+/// MONITOR lists of clients. Clients without one cost nothing.
 ///
 /// Source: IRCv3 monitor.
 final class Monitors {
-    /// Nicks that one client may watch: more than people have friends, and few enough that a thousand such clients cost ten
-    /// megabytes.
+    /// Nicks per client: more than a contact list has, and few enough that a thousand full lists take ten megabytes.
     static let maxTargets = 100
 
     struct Target: Equatable {
@@ -16,7 +15,7 @@ final class Monitors {
 
     enum Outcome {
         case added
-        /// It is watched already.
+        /// It is in the list already.
         case known
         case full
     }
@@ -24,7 +23,7 @@ final class Monitors {
     private var watchers: [String: [ClientID]] = [:]
     private var lists: [ClientID: [Target]] = [:]
 
-    /// Nobody watches anybody.
+    /// All lists are empty.
     var isEmpty: Bool { watchers.isEmpty }
 
     func list(of client: ClientID) -> [Target] { lists[client] ?? [] }
@@ -47,7 +46,7 @@ final class Monitors {
         unwatch(folded, client)
     }
 
-    /// The client clears its list, or is gone.
+    /// The client clears its list, or has disconnected.
     func forget(_ client: ClientID) {
         guard let list = lists.removeValue(forKey: client) else { return }
         for target in list { unwatch(target.folded, client) }

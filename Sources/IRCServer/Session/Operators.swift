@@ -1,6 +1,6 @@
 import BridgeTypes
 
-/// Administrators who are here, by account or by OPER, and who reads WALLOPS.
+/// Connected administrators, by account or by OPER, and the recipients of WALLOPS.
 final class Operators {
     private var people: Set<PersonID> = []
     private(set) var wallopsReaders: Set<PersonID> = []
@@ -9,19 +9,19 @@ final class Operators {
 
     func contains(_ person: PersonID) -> Bool { people.contains(person) }
 
-    /// False: they were one.
+    /// False: already an operator.
     @discardableResult
     func add(_ person: PersonID) -> Bool { people.insert(person).inserted }
 
-    /// False: they were none.
+    /// False: not an operator.
     func remove(_ person: PersonID) -> Bool { people.remove(person) != nil }
 
-    /// False: that was so.
+    /// False: no change.
     func setReadsWallops(_ person: PersonID, _ reads: Bool) -> Bool {
         reads ? wallopsReaders.insert(person).inserted : wallopsReaders.remove(person) != nil
     }
 
-    /// The person is gone.
+    /// The person has disconnected.
     func forget(_ person: PersonID) {
         people.remove(person)
         wallopsReaders.remove(person)

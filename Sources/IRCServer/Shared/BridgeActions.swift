@@ -6,7 +6,7 @@ import Rooms
 import Upstream
 public import WireBytes
 
-/// What the bridge asks its driver to do. Plain values; the driver's switch over them is the only impure place.
+/// Requests of the bridge to its driver. Plain values; the driver's switch over them is the only impure place.
 public enum BridgeAction: Equatable {
     /// Queue bytes for one client.
     case send(ClientID, ByteSlice)
@@ -14,79 +14,81 @@ public enum BridgeAction: Equatable {
     case fanOut(ByteSlice, [ClientID], except: ClientID?)
     /// Call `clientDrained` once the client's queue is empty.
     case notifyWhenDrained(ClientID)
-    /// Stop or resume taking bytes from a client.
+    /// Stop or resume reading from a client.
     case pauseReading(ClientID)
     case resumeReading(ClientID)
-    /// Flush what is queued, then close. `clientClosed` still follows.
+    /// Flush the queue, then close. `clientClosed` still follows.
     case closeClient(ClientID)
     /// Read the room's credentials; answered by `credentialsRead`, at once or later.
     ///
-    /// `afterRefusal`: the backend has refused what was read last.
+    /// `afterRefusal`: the backend has refused the last credentials.
     case readCredentials(RoomID, afterRefusal: Bool)
-    /// Read the tokens that are kept for a backend; answered by `tokensRead`.
+    /// Read the persisted tokens of a backend; answered by `tokensRead`.
     case readTokens(BackendID)
-    /// Keep a backend's tokens, so that they outlast a crash; answered by `tokensSaved`, when they do.
+    /// Persist a backend's tokens; answered by `tokensSaved` once they are durable.
     case saveTokens(BackendID, StoredTokens)
-    /// Read what a backend's account is proven with; answered by `secretsRead`.
+    /// Read the credentials of a backend account; answered by `secretsRead`.
     case readSecrets(BackendID)
-    /// Ask a backend by HTTP; answered by `backendAnswered`, within the order's time.
+    /// Send a backend an HTTP request; answered by `backendAnswered`, within the request's time-out.
     case callBackend(BackendCallID, BackendCallRequest)
-    /// Open a connection for a room, encrypted from its first byte on when `isSecure`; answered by `upstreamConnected` or
-    /// `upstreamClosed`.
+    /// Open a connection for a room, with TLS from its first byte on when `isSecure`; answered by `upstreamConnected`
+    /// or `upstreamClosed`.
     case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
-    /// Begin TLS on a room's connection, which leads through a proxy to `host`; answered by `upstreamSecured` or
+    /// Start TLS on a room's connection, which is tunnelled through a proxy to `host`; answered by `upstreamSecured` or
     /// `upstreamClosed`.
     case startTLS(RoomID, host: String)
     case sendUpstream(RoomID, ByteSlice)
-    /// Close a room's connection: after flushing, or at once. No `upstreamClosed` is expected for it.
+    /// Close a room's connection, after flushing or at once. No `upstreamClosed` is expected for it.
     case closeUpstream(RoomID, flush: Bool)
-    /// Check a password on another thread; answered by `passwordChecked`, also when it cannot be done.
+    /// Check a password on another thread; answered by `passwordChecked`, also on failure.
     case checkPassword(PasswordCheck)
-    /// Hash a password on another thread; answered by `passwordHashed`, also when it cannot be done.
+    /// Hash a password on another thread; answered by `passwordHashed`, also on failure.
     case hashPassword(PasswordHashing)
-    /// Keep changes, in the order of their tickets; answered by `storeSettled`, or by `storeOverflowed` when there is no
-    /// room for them.
+    /// Persist changes, in the order of their tickets; answered by `storeSettled`, or by `storeOverflowed` when the
+    /// write queue is full.
     case store(StoreTicket, [StoreOperation])
-    /// Read what is kept of a room that was opened just now; answered by `roomLoaded`.
+    /// Restore the state of a room that was just opened; answered by `roomLoaded`.
     case loadRoom(RoomID, StoredRoomKey)
-    /// Read messages of a room: the first `limit` after one place, up to another; answered by `messagesRead`, oldest first.
+    /// Read messages of a room: the first `limit` of a range of sequence numbers; answered by `messagesRead`, oldest
+    /// first.
     case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
-    /// Find where a page of a room lies; answered by `placesFound`.
+    /// Locate a page of a room's history; answered by `placesFound`.
     case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
-    /// Take one step of looking for messages of a room; answered by `messagesSearched`.
+    /// Take one step of a search in a room's messages; answered by `messagesSearched`.
     case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
-    /// Keep a file, so that links lead to it; one of that name may be there already.
+    /// Persist a file, for links to it; one of that name may exist already.
     case keepFile(StoredFile)
-    /// Keep a file that was uploaded, in the same place; answered by `uploadStored`.
+    /// Persist an uploaded file, in the same place; answered by `uploadStored`.
     case storeUpload(UploadID, StoredFile)
-    /// For ``MediaSettings/uploads`` of the next process.
+    /// Persist the record of an upload, for ``MediaSettings/uploads`` of the next process.
     case keepUpload(UploadRecord)
-    /// What became of an upload: the link to the file, or why there is none.
+    /// The verdict on the token of an upload.
     case uploadTokenChecked(UInt64, UploadTokenVerdict)
+    /// The result of an upload: the link to the file, or the failure.
     case uploaded(UploadID, Result<String, UploadFailure>)
     case note(BridgeNote)
     /// Shutdown is complete.
     case stopped
 }
 
-/// Why an upload came to nothing.
+/// The reason of a failed upload.
 public enum UploadFailure: Error, Equatable, Sendable {
-    /// The account may enter no room, or not the one that was named.
+    /// The account may enter no room, or not the one given.
     case notAllowed
-    /// In bytes; nil: only the backend knows.
+    /// The limit in bytes; nil: known to the backend only.
     case tooLarge(limit: Int?)
     case unsupportedType
-    /// The backend's trouble; a sentence without a full stop.
+    /// An error of the backend; a sentence without a full stop.
     case failed(String)
-    /// It could not be stored here.
+    /// It could not be stored locally.
     case notStored
 }
 
-/// What the driver is to do, in order: what the hub asks for itself, and what the rooms left before that.
+/// Requests for the driver, in order: those of the hub, behind those that rooms made before.
 package final class BridgeActions {
     private let context: RoomsContext
     private var list: [BridgeAction] = []
-    /// The first of them that asks the store something.
+    /// The index of the first query to the store.
     private var asksStoreFrom: Int?
 
     package init(_ context: RoomsContext) { self.context = context }
@@ -96,7 +98,7 @@ package final class BridgeActions {
         list.append(action)
     }
 
-    /// Asks the store something about all that was changed until now.
+    /// Queries the store behind all changes made so far.
     package func ask(_ question: BridgeAction) {
         takeOver()
         asksStoreFrom = asksStoreFrom ?? list.count
@@ -112,7 +114,7 @@ package final class BridgeActions {
         takeOver()
         if let order = context.ledger.take() {
             let action = BridgeAction.store(order.ticket, order.changes)
-            // Who asks about a room's past sees all that was said before.
+            // A query about a room's history sees all earlier messages.
             if let first = asksStoreFrom { list.insert(action, at: first) } else { list.append(action) }
         }
         asksStoreFrom = nil

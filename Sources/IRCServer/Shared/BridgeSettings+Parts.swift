@@ -3,12 +3,12 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// What the parts of the bridge are told of its settings.
+// Settings of the components, derived from the bridge's.
 
 extension IdentitySettings {
     package init(_ settings: BridgeSettings) {
         let (casemapping, nicks) = (settings.casemapping, settings.nicks)
-        // Upstream, the id of a relayed name is that of a user with this nick.
+        // Upstream, a relayed name has the id of a user with this nick.
         let relays = settings.accounts.contains(where: \.mayRelay)
         self.init(
             nicks: nicks,

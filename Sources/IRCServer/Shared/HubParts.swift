@@ -4,7 +4,7 @@ import Identities
 import Rooms
 import Upstream
 
-/// What the hub and its front ends have in common.
+/// State that the hub shares with its front ends.
 package struct HubParts {
     package let settings: BridgeSettings
     package let context: RoomsContext
@@ -12,7 +12,7 @@ package struct HubParts {
     package let rooms: RoomTable
     package let backends: BackendTable
     package let lifecycle = Lifecycle()
-    package let serverWishes = ServerWishes()
+    package let serverWishes = ServerRequests()
 
     package init(_ settings: BridgeSettings, isDurable: Bool, now: Now, random: AnyRandomNumberGenerator) {
         self.settings = settings
@@ -25,7 +25,7 @@ package struct HubParts {
     }
 }
 
-/// How far the end of the process has come; the table is at ``Bridge/shutdown(now:)``.
+/// Progress of the shutdown; the table is at ``Bridge/shutdown(now:)``.
 package final class Lifecycle {
     package private(set) var phase = Phase.running
     /// Clients whose last answer is awaited before the bridge stops.
@@ -33,11 +33,11 @@ package final class Lifecycle {
 
     package enum Phase: Equatable {
         case running
-        /// Asked to stop: queues are given time to empty.
+        /// Shutdown was requested: queues have time to drain.
         case draining
-        /// Clients say what they have got.
+        /// Clients acknowledge delivery.
         case asking
-        /// Clients are told and closed, links say goodbye.
+        /// Clients are notified and closed, links send close frames.
         case closing
         case stopped
     }
@@ -53,29 +53,29 @@ package final class Lifecycle {
 
     /// The client needs no more time.
     ///
-    /// - Returns: whether it was the last of which that is true.
+    /// - Returns: whether it was the last pending one.
     package func answered(_ client: ClientID) -> Bool {
         phase == .asking && clientsToAnswer.remove(client) != nil && clientsToAnswer.isEmpty
     }
 }
 
-/// What the IRC server wants of backends' accounts; the hub carries it out with the rooms' wishes.
-package final class ServerWishes {
-    private var list: [ServerWish] = []
+/// Requests of the IRC server to backend accounts; the hub carries them out with the rooms' requests.
+package final class ServerRequests {
+    private var list: [ServerRequest] = []
 
-    package func append(_ wish: ServerWish) { list.append(wish) }
+    package func append(_ wish: ServerRequest) { list.append(wish) }
 
-    package func take() -> [ServerWish] {
+    package func take() -> [ServerRequest] {
         guard !list.isEmpty else { return [] }
         defer { list = [] }
         return list
     }
 }
 
-package enum ServerWish {
-    /// Ask which rooms there are.
+package enum ServerRequest {
+    /// Request the list of rooms.
     case rooms(of: String)
-    /// Try at once what waits for its time.
+    /// Retry the login at once, ahead of its time.
     case retryLogin(at: String)
 }
 

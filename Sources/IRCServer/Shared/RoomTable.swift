@@ -1,19 +1,19 @@
 import BridgeTypes
 import Rooms
 
-/// The rooms that are open: the configured ones first, in their order, then those of the template, oldest first.
+/// The open rooms: the configured ones first, in their order, then those of the template, oldest first.
 package final class RoomTable {
     package private(set) var all: [Room] = []
     private let context: RoomsContext
     private let fold: (String) -> String
     private var byChannel: [String: RoomID] = [:]
     private var templateRooms: [RoomID: Room] = [:]
-    /// Of rooms of the template: who opened it, or was the first to enter it while it was empty.
+    /// For rooms of the template: the person that opened the room, or was the first to enter it while it was empty.
     private var openers: [RoomID: PersonID] = [:]
     private var configuredCount = 0
     private var lastIndex = -1
 
-    /// - Parameter fold: equal results are one channel.
+    /// - Parameter fold: names with equal results are one channel.
     package init(_ context: RoomsContext, fold: @escaping (String) -> String) {
         self.context = context
         self.fold = fold
@@ -39,7 +39,7 @@ package final class RoomTable {
 
     // MARK: - Opening and closing
 
-    /// The number of the next room. None is given twice, so that nothing late reaches another room.
+    /// The number of the next room. Never reused, so late events cannot reach another room.
     package func takeID() -> RoomID {
         lastIndex += 1
         return RoomID(index: lastIndex)
@@ -70,26 +70,26 @@ package final class RoomTable {
         byChannel[fold(room.channel)] = nil
     }
 
-    // MARK: - The template's
+    // MARK: - Rooms of the template
 
     package func isOfTemplate(_ room: Room) -> Bool { templateRooms[room.id] != nil }
 
     package var ofTemplate: some Collection<Room> { templateRooms.values }
 
-    /// The rooms of the template that count as a person's.
+    /// The rooms of the template that count as opened by a person.
     package func opened(by person: PersonID) -> [Room] {
         openers.compactMap { $0.value == person ? templateRooms[$0.key] : nil }
     }
 
-    /// A person entered: if nobody else is in the room, it counts as theirs, where the template opened it.
+    /// A person has entered. If it is alone in a room of the template, it counts as the one that opened the room.
     package func entered(_ room: Room, by person: PersonID) {
         if isOfTemplate(room), room.locals.count == 1 { openers[room.id] = person }
     }
 
-    /// A configured room with that property.
+    /// The first configured room with that property.
     package func configured(where isIt: (Room) -> Bool) -> Room? { all[..<configuredCount].first(where: isIt) }
 
-    /// The first room at or after a number, for answers that go through all of them in steps.
+    /// The first room at or after a number, for answers that iterate over all rooms in steps.
     package func first(from index: Int) -> Room? {
         if index < configuredCount { return all[max(index, 0)] }
         return all[configuredCount...].first { $0.id.index >= index }

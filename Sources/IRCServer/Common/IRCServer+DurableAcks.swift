@@ -3,9 +3,9 @@ import ChatModel
 import IRCProtocol
 import Rooms
 
-// What IRC users said is accepted when it is on disk. A client learns that by PING: the PONG comes after all that it said
-// before is on disk, or was refused aloud. What else it caused is on disk then too, unless the disk keeps nothing at the
-// moment: a PONG that waited for a full disk would end every connection.
+// Durable PONG: the PONG to a client's PING is sent after all its earlier messages are on disk or were refused with a
+// reply. Its other changes are on disk then too, unless the store is failing: a PONG that waited for a full disk would
+// end every connection.
 
 extension IRCServer {
     // MARK: - PING and PONG
@@ -27,23 +27,23 @@ extension IRCServer {
         return context.ledger.condition != .sound && held.accepted.map { context.ledger.isDecided($0) } ?? true
     }
 
-    /// Answers what waited for the disk.
+    /// Sends the PONGs whose writes are decided.
     package func releasePongs() {
         for (client, held) in heldPongs.release({ sessions[$0] }, where: isReady) {
             deliver(held.message, to: client, label: held.label)
         }
     }
 
-    // MARK: - Failures told later
+    // MARK: - Deferred failure reports
 
     func isHere(_ client: ClientID) -> Bool { sessions[client] != nil }
 
-    /// Has a client told, after what it is being told already, what failed of its messages in a room.
+    /// Reports a client's failed messages in a room, behind its pending long answers.
     package func tellUntold(_ room: Room, _ session: IRCSession) {
         for lane in room.untoldLanes(session.id, context) {
             var after: UInt64 = 0
             session.appendLongAnswer(
-                LongAnswer { [unowned self, unowned session] in
+                ReplyGenerator { [unowned self, unowned session] in
                     guard let (line, number) = untoldLine(lane, after: after, session) else { return .last(nil) }
                     after = number
                     return .more(line)
@@ -58,8 +58,8 @@ extension IRCServer {
         }
     }
 
-    /// The next of what failed of the client's own messages in a room, or over an account's own link there, while it was
-    /// away; nil: there is no more.
+    /// The next report of a failed message of the client in a room, or over an account's own link there, during its
+    /// absence; nil: none is left.
     private func untoldLine(_ id: RoomID, after: UInt64, _ session: IRCSession) -> (line: IRCMessage, number: UInt64)? {
         guard let (room, lane) = roomTable.lane(id),
             let (answer, number) = room.tellUntold(session.id, lane, after: after, context)

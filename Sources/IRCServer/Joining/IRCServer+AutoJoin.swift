@@ -6,40 +6,40 @@ import Identities
 import Rooms
 import WireBytes
 
-// An account is in its rooms whether or not one of its clients is here: whoever logs in is there again, without a JOIN. What
-// puts an account into a room is a JOIN of any of its clients, what takes it out a PART or a KICK; a connection that ends, by
-// QUIT or otherwise, changes nothing, nor does the end of the process where something is kept.
+// Membership belongs to the account, whether or not one of its clients is connected: a client that logs in is in the
+// account's rooms again, without a JOIN. A JOIN of any of its clients adds a room, a PART or a KICK removes it; the end
+// of a connection, by QUIT or otherwise, changes nothing, nor does a restart where there is persistent storage.
 //
-// A client comes back to one room after the other, as its queue takes what it is told, and each is entered as by a JOIN: so
-// what it missed comes behind the names, from its own cursor. Rooms that cannot be entered are passed over in silence, as nobody
-// asked: those that are gone for good, or are not the account's any more, are forgotten; those that are only shut, or whose
-// backend does not say yet which rooms it has, are not.
+// A client returns to one room after the other, as its queue accepts the replies, and enters each as by a JOIN: its
+// backlog follows the names, from its own cursor. Rooms that cannot be entered are skipped without a reply, since there
+// was no request. The memberships of rooms that no longer exist, or are no longer permitted to the account, are
+// deleted; those of rooms that are closed for now, or whose backend has not listed its rooms yet, stay.
 
 extension IRCServer {
-    /// About what a client is told of a room that it enters, in bytes: JOIN, topic, read marker. Names and whatever else is
-    /// long count by themselves.
+    /// Estimated bytes of the fixed replies on entering a room: JOIN, topic, read marker. NAMES and other long answers
+    /// are counted separately.
     static let returnByteCount = 1024
-    /// Links that are opened for a client at the same time; it waits for them together.
+    /// Links opened for a client at the same time; it waits for them together.
     private static let openingAtOnce = 16
-    /// So many times the usual burst is what it may ask for beside, when it comes.
+    /// Extra flood budget of an arriving client, in multiples of the usual burst.
     private static let arrivalBursts: Double = 2
-    /// A client that does not answer is in its rooms after this.
+    /// Longest wait for an arriving client's PONG; then it enters its rooms.
     private static let arrivalPatience: Duration = .seconds(3)
 
-    // MARK: - Coming back
+    // MARK: - Returning
 
-    /// Has a client that has just come enter the rooms in which the account's other clients are, and those in which it was.
+    /// Enters a newly connected client into the rooms of the account's other clients and those of its memberships.
     ///
-    /// Clients that fetch what they missed ask which rooms have something new as soon as they are welcome, and for each of these
-    /// for what came after the newest line that they have then. So the first line of a room must not come before that
-    /// answer: they come in when they have answered a PING that went out behind the welcome.
+    /// Clients with chathistory ask right after the welcome which rooms have new messages, then for those after the
+    /// newest line they have of each. The first line of a room must not precede that answer, so these clients enter
+    /// their rooms after the PONG to a PING sent behind the welcome.
     func comeBack(_ session: IRCSession) {
         guard let account = session.account?.name, session.caps.contains(.chatHistory), session.person != nil,
             sessions(of: session.person).contains(where: { !$0.rooms.isEmpty })
                 || rejoins(account) && !memberships.rooms(of: account).isEmpty
         else { return comeIn(session) }
         session.beginArriving()
-        // They ask at once, and what is said until they have their answers they show twice.
+        // The requests come at once, and messages delivered before their answers are shown twice.
         session.budget.give(session.budget.burst * Self.arrivalBursts)
         let isAsked = whenReceived(by: session) { [weak self, weak session] in
             guard let self, let session, session.isArriving else { return }
@@ -48,7 +48,7 @@ extension IRCServer {
         context.timers.set(.autoJoin(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
     }
 
-    /// The client asked for what it missed, or has had the time to.
+    /// The client has requested its history, or had the time to.
     package func arrive(_ session: IRCSession) {
         guard session.finishArriving() else { return }
         context.timers.cancel(.autoJoin(session.id))
@@ -62,7 +62,7 @@ extension IRCServer {
         bringBack(session)
     }
 
-    /// Has the client enter the rooms of its account in which it is not.
+    /// Enters the client into those rooms of its account in which it is not.
     func bringBack(_ session: IRCSession) {
         guard let account = session.account?.name, rejoins(account), session.person != nil else { return }
         let present = Set(session.rooms.compactMap { room($0)?.storedKey })
@@ -73,15 +73,15 @@ extension IRCServer {
     private func appendRejoin(_ account: String, from position: Int64, _ session: IRCSession) {
         let step = { [unowned self, unowned session] in rejoinStep(account, from: position, session) }
         session.appendLongAnswer(
-            LongAnswer(unread: step) {
+            ReplyGenerator(unread: step) {
                 step()
                 return .last(nil)
             })
     }
 
-    /// Has the client enter one of the rooms, and goes on behind what it is told of that.
+    /// Enters the client into the next room, and continues behind the replies of that one.
     private func rejoinStep(_ account: String, from position: Int64, _ session: IRCSession) {
-        // It may be somebody else since, or have chosen otherwise.
+        // The client may have changed its account or its choice meanwhile.
         guard session.account?.name == account, rejoins(account), lifecycle.phase == .running else { return }
         var position = position
         var opening = 0
@@ -96,7 +96,7 @@ extension IRCServer {
                 continue
             }
             session.undrainedBytes += Self.returnByteCount
-            // Not pulled from here: those may be on their way back too, and would pull this one.
+            // Their answers are not pulled from here: those may be returning clients too, and would pull this one.
             for other in enterWithOthers(room, session) where other.hasLongAnswers {
                 emit(.notifyWhenDrained(other.id))
             }
@@ -105,7 +105,7 @@ extension IRCServer {
         appendRejoin(account, from: position, session)
     }
 
-    /// The room, where the client may enter it now.
+    /// The room of a membership, if the client may enter it now.
     private func room(of membership: StoredMembership, _ session: IRCSession) -> Room? {
         guard let known = openRoom(membership) else { return templateRoom(of: membership, session) }
         guard let person = session.person.flatMap({ context.identities[$0] }) else { return nil }
@@ -122,7 +122,7 @@ extension IRCServer {
 
     private func openRoom(_ membership: StoredMembership) -> Room? {
         if let called = room(channel: membership.channel), called.storedKey == membership.room { return called }
-        // The configuration may call it otherwise today.
+        // The configured name may have changed.
         return rooms.first { $0.storedKey == membership.room }
     }
 
@@ -131,7 +131,7 @@ extension IRCServer {
             forgetMembership(of: membership.account, in: membership.room, for: nil)
             return nil
         }
-        // The name may lead elsewhere today.
+        // The channel name may have passed to another room.
         guard room(channel: membership.channel) == nil else { return nil }
         let renamed = directory.listing?.channel(of: membership.room.room, casemapping: settings.casemapping)
         return templateRoom(renamed ?? membership.channel, session, isComingBack: true)

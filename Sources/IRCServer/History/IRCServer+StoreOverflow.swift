@@ -5,10 +5,10 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// What the store had no room for: who is told, and what is made up for when there is room again.
+// Store overflow: warnings to the authors, and recovery once there is room again.
 
 extension IRCServer {
-    /// Changes are lost; what is small and matters is handed over again later.
+    /// Handles changes that the store refused; small, important ones are written again later.
     package func storeDidLose(_ changes: [StoreOperation], _ ticket: StoreTicket) {
         if unkept.isEmpty {
             context.note(.error, "store-overflow", "the write queue is full; messages are not stored")
@@ -16,7 +16,7 @@ extension IRCServer {
         unkept.add(changes, ticket, at: context.now.wall)
     }
 
-    /// What waited before the loss is on disk: there is room again.
+    /// Recovers from an overflow: the writes ahead of the loss are on disk, so there is room again.
     package func makeUpForLosses() {
         guard context.ledger.condition == .sound, let ticket = unkept.waitsFor, context.ledger.isSettled(ticket)
         else { return }
@@ -37,8 +37,8 @@ extension IRCServer {
         }
     }
 
-    /// How that stands now; nil: as far as the store knows it need not change.
-    private func present(_ lost: UnkeptChanges.Lost, _ rooms: [StoredRoomKey: Room]) -> StoreOperation? {
+    /// The present state of a lost change; nil: the store is correct without it.
+    private func present(_ lost: StoreOverflow.Lost, _ rooms: [StoredRoomKey: Room]) -> StoreOperation? {
         switch lost.change {
         case .edit(let room, let msgid, _):
             return context.ledger.isEdited(room, msgid, after: lost.ticket) ? nil : lost.change
@@ -66,7 +66,7 @@ extension IRCServer {
         case .removeConversation(let key):
             guard let parties = key.parties else { return nil }
             let pair = PrivateConversations.Pair(parties.one, parties.other)
-            // Something was said there since, which would go too. What was to go stays.
+            // Removal would include newer messages, so the old ones stay.
             return privateMessages.conversations.contains(pair) && pair.storedKey == key ? nil : lost.change
         case .nick(let known): return privateMessages.conversations.kept(folded: known.folded)
         case .removeNick(let folded): return privateMessages.conversations.kept(folded: folded)
@@ -85,7 +85,7 @@ extension IRCServer {
 
     // MARK: - Private conversations
 
-    /// The authors of private messages that were lost hear of each: they were delivered, but nobody will find them later.
+    /// Warns the authors of private messages that were delivered, but are missing from the history.
     package func tellUnkept(_ changes: [StoreOperation], _ ticket: StoreTicket) {
         for case .message(let key, let message) in changes where message.kind != .gap {
             guard let parties = key.parties, let (id, person) = context.identities.person(nick: message.nick) else {
@@ -107,14 +107,14 @@ extension IRCServer {
         }
     }
 
-    /// A conversation has a hole, which both of its people are shown when they look.
+    /// Persists a gap in a conversation, which both parties see in its history.
     private func keepUnkept(in key: StoredRoomKey, from: ChatTimestamp, to: ChatTimestamp) {
         guard let parties = key.parties else { return }
         let pair = PrivateConversations.Pair(parties.one, parties.other)
         guard privateMessages.conversations.contains(pair), pair.storedKey == key else { return }
         let place = privateMessages.takePlace(in: pair, by: "", at: nil)
         let from = min(from, to)
-        // No message that was lost bears this time: who goes on from one must not mean this line, behind what came later.
+        // Not the time of a lost message: paging on from one must not find this line, which is behind newer messages.
         let end = ChatTimestamp(milliseconds: to.milliseconds &+ 1)
         let msgid = context.messageID(
             backend: key.backend, room: key.room, sender: ChatID("gap"),

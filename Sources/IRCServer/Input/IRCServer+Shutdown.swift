@@ -1,10 +1,10 @@
 import BridgeTypes
 import IRCProtocol
 
-// What clients hear of it when the bridge stops.
+// Notifying clients when the bridge stops.
 
 extension IRCServer {
-    /// Asks clients with cursors what they have got, where that is not known.
+    /// Probes the delivery cursors of clients without full acknowledgement.
     package func askWhatArrived() {
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
             guard let following = session.following, following.client != nil else { continue }
@@ -15,7 +15,7 @@ extension IRCServer {
         }
     }
 
-    /// Tells all clients, and closes them.
+    /// Notifies all clients, and closes them.
     package func sayGoodbye() {
         for session in sessions.values.sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
             if session.caps.contains(.standardReplies) {

@@ -1,17 +1,17 @@
 import IRCProtocol
 import Rooms
 
-/// Long answers, pulled as the clients' queues drain.
-final class LongAnswers {
-    /// Bytes of long answers queued before the bridge waits for the client to take them.
+/// Long answers, written as the clients' queues drain.
+final class ReplyGenerators {
+    /// Bytes of long answers queued before the bridge waits for the client to read them.
     static let window = 16 * 1024
 
     private let outbound: Outbound
-    let walk = WalkBudget()
+    let walk = ReplyBudget()
 
     init(_ outbound: Outbound) { self.outbound = outbound }
 
-    /// Writes of a client's long answers what its queue may hold, and goes on when that has drained.
+    /// Writes a client's long answers as far as its queue has room, and continues once that has drained.
     func pull(_ session: IRCSession) {
         guard session.hasLongAnswers else { return }
         if session.hasNoReader { return drop(session) }
@@ -33,7 +33,7 @@ final class LongAnswers {
                 session.undrainedBytes += outbound.write(line, to: session, batch: session.longAnswerBatch)
             }
         }
-        // The next part of a backlog waits for the queue to empty, as if it had come with this one.
+        // The next part of a backlog waits for the queue to drain, as if it had come with this one.
         if session.following?.backlogs.isEmpty ?? true { session.undrainedBytes = 0 }
         endBatch(session)
     }
@@ -44,7 +44,8 @@ final class LongAnswers {
         outbound.endBatch(reference, session)
     }
 
-    /// Nobody reads the answers. But the client enters the rooms that it waits for: what it said may be for them.
+    /// Drops answers that are not read. Joins in progress are completed: messages received before may be for those
+    /// rooms.
     private func drop(_ session: IRCSession) {
         while let first = session.longAnswers.first {
             session.removeLongAnswer(first)
@@ -54,21 +55,21 @@ final class LongAnswers {
     }
 }
 
-/// How much the long answers of one client look at in a turn.
-final class WalkBudget {
-    /// People and rooms, found or not: a fraction of a millisecond. A client that asks for people whom nobody fits must not hold
-    /// up the others for as long as looking at ten thousand of them takes.
+/// The work of one client's long answers in a turn.
+final class ReplyBudget {
+    /// Users and rooms, matching or not: a fraction of a millisecond. A query without matches must not delay other
+    /// clients by a search of ten thousand users.
     static let limit = 256
 
     private(set) var count = 0
 
     var isSpent: Bool { count >= Self.limit }
 
-    /// Another client's answers.
+    /// Starts with another client's answers.
     func begin() { count = 0 }
 
     func spend(_ steps: Int = 1) { count += steps }
 
-    /// The others come first.
+    /// Ends the turn: other clients come first.
     func spendAll() { count = Self.limit }
 }

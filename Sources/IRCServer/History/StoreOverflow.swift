@@ -1,16 +1,16 @@
 import ChatModel
 import Rooms
 
-/// What the store had no room for, until it has.
+/// Changes that the store had no room for, until it has.
 ///
-/// What is small and matters is handed over again, and then as it is by that time: newer changes of the same thing found room
-/// meanwhile, and an old one behind them would win.
-package final class UnkeptChanges {
-    /// Things that are handed over again at most. Messages of IRC users are refused while nothing can be kept, so what is left
-    /// are the ends of those that were accepted before, and what people read and did meanwhile.
+/// Small, important ones are written again, with their state of that time: newer changes of the same subject may have
+/// been stored meanwhile, and a stale one behind them would win.
+package final class StoreOverflow {
+    /// Limit of changes to write again. Without a working store messages of IRC users are refused, so these are the
+    /// outcomes of messages accepted before, and read positions and actions since.
     static let capacity = 10_000
 
-    /// Rooms and conversations that are told of a gap, each about 200 bytes: all that there can be at a time, twice.
+    /// Limit of rooms and conversations with a gap to report, about 200 bytes each: twice all that can exist at a time.
     static let maxPlaces = 2 * PrivateConversations.maxCount
 
     struct Period: Equatable {
@@ -18,7 +18,7 @@ package final class UnkeptChanges {
         var to: ChatTimestamp
     }
 
-    /// What a change is about: of the changes of one thing the last one counts.
+    /// The subject of a change; only the last change of a subject counts.
     enum Thing: Hashable {
         case upstreamID(StoredRoomKey, msgid: String)
         case text(StoredRoomKey, msgid: String)
@@ -31,9 +31,10 @@ package final class UnkeptChanges {
         case nick(String)
         case choices(String)
 
-        /// Nil: it is not handed over again. Messages leave a gap; acceptances are refused aloud; how far a room was heard is
-        /// told anew by what comes later; cursors, rooms of accounts and what became of messages are owed elsewhere; and an
-        /// account that could not be stored is given up, so nothing of an earlier one need be forgotten for it.
+        /// Nil: it is not written again. Messages leave a gap; acceptances are refused with a notice; the position up
+        /// to which a room was received is superseded by later ones; cursors, memberships and the outcomes of messages
+        /// are retried elsewhere; and an account that could not be stored is dropped, so nothing of an
+        /// earlier one has to be purged for it.
         init?(_ change: StoreOperation) {
             switch change {
             case .learn(let room, let msgid, _): self = .upstreamID(room, msgid: msgid)
@@ -55,7 +56,7 @@ package final class UnkeptChanges {
             }
         }
 
-        /// By the id where there is one, whatever the name is.
+        /// Keyed by the id where there is one, with any name.
         private static func keyed(_ person: ChatPerson) -> ChatPerson {
             person.id == nil ? person : ChatPerson(id: person.id)
         }
@@ -63,25 +64,25 @@ package final class UnkeptChanges {
 
     struct Lost {
         var change: StoreOperation
-        /// The order that found no room.
+        /// The ticket of the refused write.
         var ticket: StoreTicket
         fileprivate var number: Int
     }
 
-    /// When the messages were said that are missing, by room.
+    /// The period of the missing messages, by room.
     private(set) var messages: [StoredRoomKey: Period] = [:]
     private var lost: [Thing: Lost] = [:]
     private var lastNumber = 0
     private var newest: StoreTicket?
-    /// The newest order in front of them that the store did take: when it is settled there is room again.
+    /// The newest accepted write ahead of the lost ones: once it is settled there is room again.
     private(set) var waitsFor: StoreTicket?
 
     package var isEmpty: Bool { newest == nil }
 
-    /// The last change of each, in the order in which they were lost.
+    /// The last change of each subject, in the order of the losses.
     private var again: [Lost] { lost.values.sorted { $0.number < $1.number } }
 
-    /// There is room again. Returns what is to be handed over, and when the messages were said that are missing.
+    /// Takes the changes to write again, and the periods of the missing messages. There is room again.
     func take() -> (again: [Lost], messages: [StoredRoomKey: Period]) {
         defer { (lost, messages, newest, waitsFor) = ([:], [:], nil, nil) }
         return (again, messages)

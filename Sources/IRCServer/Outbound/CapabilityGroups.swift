@@ -2,12 +2,12 @@ import BridgeTypes
 import IRCProtocol
 import Rooms
 
-/// The IRC clients in a room, grouped by what changes the rendering of a line, so that a line is built once a group.
-struct Audience {
+/// The IRC clients in a room, grouped by the capabilities that affect rendering: a line is built once per group.
+struct CapabilityGroups {
     struct Group {
         let profile: IRCCapabilitySet
         var clients: [ClientID] = []
-        /// Those who still get what was said before they came: lines wait for them elsewhere.
+        /// Clients with a backlog in progress: their lines are held elsewhere.
         var held: [ClientID] = []
 
         var isEmpty: Bool { clients.isEmpty && held.isEmpty }
@@ -21,13 +21,13 @@ struct Audience {
     private(set) var groups: [Group] = []
     private(set) var count = 0
 
-    /// The client's lines wait, or no longer.
+    /// Holds the client's lines, or no longer.
     mutating func setHeld(_ slot: MemberSlot, _ isHeld: Bool, slotOf: (ClientID) -> MemberSlot?) {
         guard slot.isTaken, slot.isHeld != isHeld else { return }
         add(slot, profile: groups[Int(slot.group)].profile, isHeld: isHeld, slotOf: slotOf)
     }
 
-    /// Puts a client into the group of its profile, out of the one where it is.
+    /// Moves a client to the group of its profile.
     ///
     /// - Parameter slotOf: finds the slot of another client in the audience.
     mutating func add(
@@ -38,7 +38,7 @@ struct Audience {
         if let known = groups.firstIndex(where: { $0.profile == profile }) {
             group = known
         } else if let vacant = groups.firstIndex(where: \.isEmpty) {
-            // A client that goes through all its capabilities leaves no trail of groups.
+            // A client that cycles through all its capabilities leaves no trail of groups.
             groups[vacant] = Group(profile: profile)
             group = vacant
         } else {

@@ -1,17 +1,17 @@
 import BridgeTypes
 
-/// Clients that wait for a PONG until the disk has what they said.
-final class HeldPongs {
+/// Clients with a PONG that waits until their messages are on disk.
+final class DelayedPongs {
     private var clients: Set<ClientID> = []
 
-    /// False: the client waits for too many.
+    /// Holds a PONG. False: too many are held for the client.
     func hold(_ pong: IRCSession.HeldPong, for session: IRCSession) -> Bool {
         guard session.hold(pong) else { return false }
         clients.insert(session.id)
         return true
     }
 
-    /// Answers that wait no longer, in order.
+    /// PONGs that wait no longer, in order.
     func release(
         _ session: (ClientID) -> IRCSession?, where isReady: (IRCSession.HeldPong) -> Bool
     ) -> [(client: ClientID, pong: IRCSession.HeldPong)] {

@@ -5,12 +5,12 @@ import IRCProtocol
 import Rooms
 import WireBytes
 
-// Which of an account's clients a connection is, where several go by one name; ``NumberedClientName`` has the rules.
+// Client names: distinguishes an account's clients of one name; ``NumberedClientName`` has the rules.
 
 extension IRCServer {
-    // MARK: - Getting a name
+    // MARK: - Assigning a name
 
-    /// Gives a client that comes in with an account its name. False: it has to wait for those of the same name.
+    /// Assigns the name of a client that registers with an account. False: those of the same name answer first.
     func isNamed(_ session: IRCSession) -> Bool {
         guard let family = family(of: session) else { return true }
         askTwins(family.others, session)
@@ -27,7 +27,7 @@ extension IRCServer {
         return true
     }
 
-    /// Gives a client that is here already, and logs in, its name.
+    /// Assigns the name of a registered client that logs in.
     func nameLateComer(_ session: IRCSession) {
         guard let family = family(of: session) else { return }
         takeName(session, family)
@@ -35,7 +35,7 @@ extension IRCServer {
         newcomers.remove(session.id)
     }
 
-    /// A client has its name, or has waited long enough for it.
+    /// Continues the registration: the client has its name, or its wait is over.
     package func goOnNaming(_ session: IRCSession) {
         goOnRegistering(session)
         goOn(session)
@@ -43,13 +43,13 @@ extension IRCServer {
 
     private struct Family {
         var base: String
-        /// Those that have cursors, and those of clients that are here; by number.
+        /// The names of cursors, and of connected clients; by number.
         var names: [NumberedClientName]
-        /// Its clients that are here, but for the newcomer.
+        /// Its connected clients, except the newcomer.
         var others: [IRCSession]
     }
 
-    /// Nil: the client is the only one that ever had its name, or has none.
+    /// Nil: the client has no name, or one that was never shared.
     private func family(of session: IRCSession) -> Family? {
         guard let account = session.account, let said = session.clientName else { return nil }
         let base = NumberedClientName(said).base
@@ -80,7 +80,7 @@ extension IRCServer {
         }
     }
 
-    // MARK: - Which name
+    // MARK: - Choosing a name
 
     private func takeName(_ session: IRCSession, _ family: Family) {
         let answered = newcomers[session.id]?.answered ?? []
@@ -107,8 +107,8 @@ extension IRCServer {
         }
     }
 
-    /// The name's client has missed more of a room than a client that comes again is given. Others of its kind do not wait for it
-    /// any longer: it may never come, and as long as they do they get a part again each time.
+    /// The name's client has missed more of a room than a returning client is given. Similar clients no longer wait for
+    /// it: it may never return, and until then a part is replayed to them each time.
     private func isLeftBehind(_ name: NumberedClientName, _ session: IRCSession) -> Bool {
         guard let account = session.account?.name, settings.limits.backlog > 0 else { return false }
         let places = cursors.places(of: ClientKey(account: account, client: name.text))
@@ -130,7 +130,7 @@ extension IRCServer {
         family.others.filter { NumberedClientName.isSame($0.clientName, name.text) }
     }
 
-    /// The places of those who have got least, for a client that may be any of these.
+    /// The lowest cursors of these names, for a client that may be any of them.
     private func leastPlaces(of names: [NumberedClientName], _ account: String) -> [(room: StoredRoomKey, place: Int64)]
     {
         var least: [StoredRoomKey: Int64] = [:]
@@ -149,8 +149,8 @@ extension IRCServer {
         for (room, place) in leastPlaces(of: names, account) { enterCursor(key, room, at: place, for: session) }
     }
 
-    /// Nobody knows whose place is whose: all go back to the one that has got least, under numbers that no message bears yet,
-    /// so that nobody takes the words of another for its own.
+    /// Moves all of them back to the lowest cursor, since their owners are not known, under numbers that no message has
+    /// yet, so that no client takes another's messages for its own.
     private func takeAny(of possible: [NumberedClientName], _ session: IRCSession, _ family: Family) {
         guard let account = session.account?.name else { return }
         let least = leastPlaces(of: possible, account)
@@ -177,9 +177,9 @@ extension IRCServer {
 
     private func nextNumber(_ names: [NumberedClientName]) -> Int { (names.map(\.number).max() ?? 0) + 1 }
 
-    // MARK: - Two, and not one that came again
+    // MARK: - Two clients at once
 
-    /// Both are there at once.
+    /// Distinguishes two clients that are connected at once.
     private func distinguish(_ older: IRCSession, _ newer: IRCSession) {
         guard let one = older.clientName.map(NumberedClientName.init),
             let other = newer.clientName.map(NumberedClientName.init),
@@ -204,7 +204,7 @@ extension IRCServer {
         placeAsReceived(older)
     }
 
-    /// A client that shared another's places goes on by itself from where it has got to.
+    /// Separates a client from cursors that it shared, at the positions that it has acknowledged.
     private func giveOwnPlaces(_ session: IRCSession, _ name: NumberedClientName, besides older: IRCSession) {
         rename(session, to: name)
         guard let following = session.following, let client = following.client else { return }
@@ -216,7 +216,7 @@ extension IRCServer {
         }
     }
 
-    /// What others that shared a client's places got beyond it, it did not.
+    /// Resets a client's cursors to its own acknowledgements, without those of others that shared them.
     private func placeAsReceived(_ session: IRCSession) {
         guard let following = session.following, let client = following.client else { return }
         for (id, followed) in following.rooms.sorted(by: { $0.key.index < $1.key.index }) {
@@ -228,7 +228,7 @@ extension IRCServer {
         }
     }
 
-    /// The name of a client that is here changes, and nothing else.
+    /// Renames a connected client, without other effects.
     private func rename(_ session: IRCSession, to name: NumberedClientName) {
         let isAnother = !NumberedClientName.isSame(session.clientName, name.text)
         session.setClientName(name.text)
@@ -240,7 +240,9 @@ extension IRCServer {
         }
     }
 
-    /// - Parameter place: where a cursor stands from now on, by where it stood.
+    /// Moves the cursors of a name to another.
+    ///
+    /// - Parameter place: the new position of a cursor, by its old one.
     private func moveCursors(
         of session: IRCSession, from old: NumberedClientName, to new: NumberedClientName,
         _ place: (StoredRoomKey, Int64) -> Int64 = { $1 }

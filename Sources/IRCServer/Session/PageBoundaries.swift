@@ -1,17 +1,17 @@
 import ChatModel
 
-/// The messages of a page from which its reader may go on.
+/// The messages of a history page from which a client may continue.
 ///
-/// By the time of a message alone nobody can tell which one is meant where several bear it. Who has just been told a page, and
-/// asks for what comes before or after it by the time of its end, means that message: nothing is left out then, nothing comes
-/// twice, and whoever goes on until a page is empty comes to an end.
+/// A timestamp alone is ambiguous where several messages bear it. A client that has just received a page, and requests
+/// the messages before or after it by the timestamp of its end, refers to that message: so none is left out or
+/// repeated, and paging until a page is empty terminates.
 ///
-/// | who goes on from                | clients                                          |
-/// |---------------------------------|--------------------------------------------------|
-/// | the first line, or the last     | that take pages as they are                      |
-/// | what was said first, or last    | that make nothing of what was done               |
-/// | the earliest time, or the latest | that sort by times                               |
-struct PageEnds: Equatable {
+/// | continues from                  | clients                     |
+/// |---------------------------------|-----------------------------|
+/// | the first or the last line      | that take pages as they are |
+/// | the first or the last message   | that ignore events          |
+/// | the earliest or the latest time | that sort by times          |
+struct PageBoundaries: Equatable {
     private struct End: Equatable {
         var msgid: String
         var at: ChatTimestamp
@@ -30,7 +30,7 @@ struct PageEnds: Equatable {
 
     var isEmpty: Bool { first == nil }
 
-    /// The next line of the page was told.
+    /// The next line of the page was sent.
     mutating func told(_ row: StoredMessage) {
         let end = End(row)
         first = first ?? end
@@ -43,7 +43,8 @@ struct PageEnds: Equatable {
         if latest.map({ end.at >= $0.at }) ?? true { latest = end }
     }
 
-    /// What comes next to this page, for who asks for it by the time of the page's end; the same for everybody else.
+    /// The selection that continues this page, if it is given by the timestamp of the page's end; any other is
+    /// unchanged.
     func goingOn(_ selection: StoredPageQuery.Selection) -> StoredPageQuery.Selection {
         switch selection {
         case .newest(let after, let before?): .newest(after: after, before: self.before(before))
@@ -65,19 +66,19 @@ struct PageEnds: Equatable {
     }
 }
 
-/// The ends of the pages that a client was told last.
+/// The ends of the pages that a client received last.
 struct ToldPages {
-    /// Rooms and conversations in which somebody leafs at the same time, at most: about 500 bytes each.
+    /// Rooms and conversations that a client pages through at the same time, at most: about 500 bytes each.
     static let maxPlaces = 8
 
-    /// The one that was told last stands last.
-    private var pages: [(key: StoredRoomKey, ends: PageEnds)] = []
+    /// In the order of sending.
+    private var pages: [(key: StoredRoomKey, ends: PageBoundaries)] = []
 
     var isEmpty: Bool { pages.isEmpty }
 
-    subscript(key: StoredRoomKey) -> PageEnds? { pages.last { $0.key == key }?.ends }
+    subscript(key: StoredRoomKey) -> PageBoundaries? { pages.last { $0.key == key }?.ends }
 
-    mutating func told(_ ends: PageEnds, of key: StoredRoomKey) {
+    mutating func told(_ ends: PageBoundaries, of key: StoredRoomKey) {
         guard !ends.isEmpty else { return }
         pages.removeAll { $0.key == key }
         if pages.count >= Self.maxPlaces { pages.removeFirst() }

@@ -3,53 +3,54 @@ import ChatModel
 import Rooms
 import WireBytes
 
-/// What one connection has got of its rooms: how far its client's cursors may move, and what it is still to get of what was
-/// said before it entered.
-final class Following {
-    /// Whose cursors these are; another, when others of the same name turn up. Nil: it has none.
+/// Delivery state of one connection: how far its client's delivery cursors may advance, and the backlogs that it is
+/// still to get.
+final class FollowedRooms {
+    /// The client with the cursors; changes when others of the same name connect. Nil: none.
     private(set) var client: ClientKey?
-    private(set) var rooms: [RoomID: Followed] = [:]
-    /// Of the rooms of which it still gets what was said before, in the order in which it entered them.
+    private(set) var rooms: [RoomID: FollowedRoom] = [:]
+    /// Pending backlogs, in the order in which the rooms were entered.
     private(set) var backlogs: [Backlog] = []
-    /// Bytes of live lines that wait for these.
+    /// Bytes of live lines held for these.
     private var heldByteCount = 0
-    /// More than may wait did: the connection is about to be closed, and nothing that it was given counts any more.
+    /// Too many lines were held: the connection is about to be closed, and nothing written to it counts as delivered
+    /// any more.
     private(set) var isOverfull = false
     private(set) var isAsking = false
-    /// When it was asked last.
+    /// Time of the last request for an acknowledgement.
     private(set) var askedAt: MonotonicInstant?
-    /// When to ask whether the client has what was written; nil: nothing is to be asked.
+    /// When to request an acknowledgement of the written lines; nil: no request is due.
     private(set) var askAt: MonotonicInstant?
     private(set) var lastStay: UInt64 = 0
-    /// The bridge is stopping, and the connection is shown nothing more but what it waits for.
+    /// The bridge is stopping: the connection gets pending backlogs and no new messages.
     private(set) var isStopped = false
 
-    /// The place of the newest message of a room; nil: there is no such room.
+    /// The newest sequence number of a room; nil: there is no such room.
     typealias Newest = (RoomID) -> Int64?
 
-    // MARK: - Whose
+    // MARK: - Client
 
     func assign(_ client: ClientKey) { self.client = client }
 
-    /// Answers that are on their way are about stays up to this one.
+    /// Continues the numbering of stays: pending answers are about stays up to this one.
     func continueStays(after stay: UInt64) { lastStay = stay }
 
     // MARK: - Rooms
 
-    /// The connection is in the room.
+    /// The connection has entered the room.
     func enter(_ room: RoomID, written: Int64, received: Int64, isLive: Bool) {
         lastStay += 1
-        rooms[room] = Followed(stay: lastStay, written: written, isLive: isLive, received: received)
+        rooms[room] = FollowedRoom(stay: lastStay, written: written, isLive: isLive, received: received)
     }
 
     func leave(_ room: RoomID) { rooms[room] = nil }
 
-    /// From now on the connection gets everything that is said there.
+    /// From now on the connection gets all live messages of the room.
     func goLive(_ room: RoomID) { rooms[room]?.isLive = true }
 
-    /// What is said from now on is not for this connection.
+    /// Stops live delivery.
     ///
-    /// - Returns: the rooms of which it got what was said.
+    /// - Returns: the rooms that had it.
     func stopShowing(_ newest: Newest) -> [RoomID] {
         isStopped = true
         let live = rooms.filter { $0.value.isLive }
@@ -60,8 +61,8 @@ final class Following {
         return Array(live.keys)
     }
 
-    /// Up to where everything in the room was written to the client.
-    private func written(_ room: RoomID, _ followed: Followed, _ newest: Newest) -> Int64 {
+    /// The sequence number up to which the room was written to the client.
+    private func written(_ room: RoomID, _ followed: FollowedRoom, _ newest: Newest) -> Int64 {
         guard followed.isLive, let newest = newest(room) else { return followed.written }
         return max(followed.written, newest)
     }
@@ -72,17 +73,17 @@ final class Following {
 
     func begin(_ backlog: Backlog) { backlogs.append(backlog) }
 
-    /// It is over, or the client left its room.
+    /// It is complete, or the client left its room.
     func end(_ backlog: Backlog) { backlogs.removeAll { $0 === backlog } }
 
-    /// The backlog's messages up to here were written.
+    /// The backlog was written up to here.
     func wrote(_ backlog: Backlog, upTo place: Int64) {
         if backlog.kind == .missed { rooms[backlog.room]?.written = place }
     }
 
-    /// A live line of the backlog's room waits.
+    /// Holds a live line of the backlog's room.
     ///
-    /// - Returns: whether that is more than may wait.
+    /// - Returns: whether it exceeds the limit.
     func hold(_ line: ByteSlice, by backlog: Backlog) -> Bool {
         guard !isOverfull else { return false }
         backlog.hold(line)
@@ -91,42 +92,42 @@ final class Following {
         return isOverfull
     }
 
-    /// The next line that waits; nil: none does.
+    /// The next held line; nil: none.
     func release(from backlog: Backlog) -> ByteSlice? {
         let line = backlog.nextHeld()
         heldByteCount -= line?.count ?? 0
         return line
     }
 
-    // MARK: - Asking
+    // MARK: - Acknowledgements
 
-    /// Up to where the connection was asked about a room.
+    /// A request to acknowledge a room up to a sequence number.
     struct Question {
         let room: RoomID
         let stay: UInt64
         let upTo: Int64
     }
 
-    /// How much of what was written to it in the room of which this is most the client did not acknowledge.
+    /// Unacknowledged sequence numbers of a room: the maximum over all rooms.
     func open(_ newest: Newest) -> Int64 {
         rooms.map { written($0.key, $0.value, newest) - $0.value.received }.max() ?? 0
     }
 
-    /// The client has acknowledged whatever was written to it in its rooms.
+    /// The client has acknowledged everything written to it in its rooms.
     func hasEverything(_ newest: Newest) -> Bool { !isAsking && backlogs.isEmpty && open(newest) <= 0 }
 
     func ask(at due: MonotonicInstant) { askAt = min(askAt ?? due, due) }
 
-    /// A question is to go now.
+    /// A request is due now.
     ///
-    /// - Returns: false: one is on its way, or none helps.
+    /// - Returns: false: one is pending, or the connection is overfull.
     func askNow() -> Bool {
         guard !isAsking, !isOverfull else { return false }
         askAt = nil
         return true
     }
 
-    /// A PING goes: about what it asks; empty: about nothing.
+    /// A PING is being sent: the requests that it carries; empty: none.
     func question(now: MonotonicInstant, _ newest: Newest) -> [Question] {
         guard askNow() else { return [] }
         let asked = rooms.compactMap { id, followed -> Question? in
@@ -140,9 +141,9 @@ final class Following {
         return asked
     }
 
-    /// The PONG came.
+    /// The PONG was received.
     ///
-    /// - Returns: what of it still holds: the stays that are not over.
+    /// - Returns: the requests whose stays are not over.
     func answered(_ asked: [Question]) -> [Question] {
         isAsking = false
         let known = asked.filter { rooms[$0.room]?.stay == $0.stay }
@@ -152,7 +153,7 @@ final class Following {
 
     // MARK: - Time
 
-    /// When something is to be done for it next; nil: nothing is.
+    /// The next deadline; nil: none.
     func due(_ now: MonotonicInstant) -> MonotonicInstant? {
         if isOverfull { return now }
         let dues = [askAt] + backlogs.map(\.deadline)
@@ -160,13 +161,13 @@ final class Following {
     }
 }
 
-/// One room that a connection follows.
-struct Followed {
-    /// Names the stay, so that an answer about an earlier one changes nothing.
+/// Delivery state of one room.
+struct FollowedRoom {
+    /// Identifies the stay: an answer about an earlier one changes nothing.
     let stay: UInt64
-    /// Everything up to here was written, whatever else was.
+    /// Everything up to here was written; later messages may have been, too.
     fileprivate(set) var written: Int64
-    /// Everything that is said is written.
+    /// Live messages are written.
     fileprivate(set) var isLive: Bool
     /// Everything up to here was received.
     private(set) var received: Int64
@@ -181,10 +182,10 @@ struct Followed {
     fileprivate mutating func acknowledge(upTo place: Int64) { received = max(received, place) }
 }
 
-/// Up to where one connection was shown the rooms that it left, by places in their orders. What it was shown there it is not
-/// shown again when it enters once more.
+/// Sequence numbers up to which one connection was shown the rooms that it left. On re-entry these messages are not
+/// repeated.
 struct ShownRooms {
-    /// Rooms that are remembered, those that were left last; about 60 bytes each.
+    /// Rooms that are remembered, the last ones left; about 60 bytes each.
     static let capacity = 200
 
     private var places: [(room: StoredRoomKey, place: Int64)] = []

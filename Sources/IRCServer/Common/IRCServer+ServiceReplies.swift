@@ -4,14 +4,14 @@ import IRCProtocol
 import Identities
 import Rooms
 
-// Who the service is, and how it says something; what it knows is in IRCServer+Service.
+// The service's identity and output format; its commands are in IRCServer+Service.
 
 extension IRCServer {
     func isService(_ nick: String) -> Bool {
         settings.casemapping.fold(nick) == settings.casemapping.fold(ServiceName.nick)
     }
 
-    /// One line of the service. What does not fit the line is left out.
+    /// One line from the service, truncated to the limit.
     func serviceLine(_ text: String, to session: IRCSession) -> IRCMessage? {
         guard let service = context.identities[service] else { return nil }
         return IRCMessage(
@@ -27,14 +27,14 @@ extension IRCServer {
             source: context.identities[service]?.source ?? "", command: "PRIVMSG", target: session.displayNick)
     }
 
-    /// Says something now, in as many lines as it takes.
+    /// Sends a text now, in as many lines as necessary.
     func say(_ text: String, to session: IRCSession) {
         for piece in IRCTextSplitter.split(text, budget: serviceBudget(for: session)) {
             if let line = serviceLine(piece, to: session) { reply(line, session) }
         }
     }
 
-    /// Says something behind what is on its way to the client already.
+    /// Sends a text behind the client's pending answers.
     func sayLater(_ text: String, to session: IRCSession) {
         for piece in IRCTextSplitter.split(text, budget: serviceBudget(for: session)) {
             if let line = serviceLine(piece, to: session) { session.appendLongAnswer(.line(line)) }
@@ -52,14 +52,14 @@ extension IRCServer {
             to: client)
     }
 
-    /// Somebody's word, fit to be said back.
+    /// A user's word, made printable for a reply.
     static func quoted(_ word: some StringProtocol) -> String {
         PrintableText.of(String(word), maxBytes: 64)
     }
 
     static func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
 
-    /// A room that the client may enter; nil after telling that there is none.
+    /// A room that the client may enter; nil after a refusal.
     func serviceRoom(_ name: String, _ session: IRCSession) -> Room? {
         let channel = name.hasPrefix("#") ? name : "#" + name
         if let room = room(channel: channel, for: session) { return room }

@@ -1,8 +1,8 @@
 import BridgeTypes
 import ChatModel
 
-/// Whose question to the store each one is.
-package final class StoreQuestions {
+/// The reads of the store in flight, and their requesters.
+package final class PendingStoreQueries {
     package enum Asker {
         case history(HistoryAnswer)
         case backlog(ClientID, RoomID)
@@ -15,6 +15,6 @@ package final class StoreQuestions {
 
     func begin(_ id: StoreReadID, by asker: Asker) { askers[id] = asker }
 
-    /// The store answered. Nil: that question is not one of these.
+    /// Ends a read that the store answered. Nil: it is not one of these.
     package func end(_ id: StoreReadID) -> Asker? { askers.removeValue(forKey: id) }
 }

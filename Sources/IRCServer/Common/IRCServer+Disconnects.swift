@@ -5,12 +5,12 @@ import Identities
 import Rooms
 import WireBytes
 
-// How it ends for a client, and what others see of that.
+// Disconnecting a client, and the QUIT that others see.
 
 extension IRCServer {
-    /// Tells a client why, and closes.
+    /// Sends the reason, and closes.
     ///
-    /// - Parameter isPassing: the client may come back at once.
+    /// - Parameter isPassing: the client may reconnect at once.
     func close(_ session: IRCSession, reason: String, isPassing: Bool = false) {
         guard session.state != .closed else { return }
         if !isPassing || session.origin.isToldPassingEnds {
@@ -23,7 +23,7 @@ extension IRCServer {
         emit(.closeClient(session.id))
     }
 
-    /// Takes the client out of everything and tells who saw them.
+    /// Removes the client everywhere, and sends QUIT to its peers.
     func quit(_ session: IRCSession, reason: String) {
         if let personID = session.person, let person = context.identities[personID] {
             guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
@@ -40,7 +40,7 @@ extension IRCServer {
         forget(session)
     }
 
-    /// One client of a person goes; nobody else sees it while the person has others.
+    /// Removes one client of a person; others see no QUIT while the person has more clients.
     private func quitAmongOthers(_ session: IRCSession, _ personID: PersonID, _ reason: String) {
         for id in session.rooms { room(id)?.handle(.leave, from: session.id, context) }
         context.identities.remove(session.id, from: personID)
@@ -59,7 +59,7 @@ extension IRCServer {
             ])
     }
 
-    /// Nothing is left of the client, and no timer of its comes.
+    /// Releases all state and timers of the client.
     func forget(_ session: IRCSession) {
         session.closed()
         outbound.remove(session.id)
@@ -84,11 +84,11 @@ extension IRCServer {
     /// The client needs no more time before the bridge stops.
     func answeredLast(_ session: IRCSession) {
         guard lifecycle.answered(session.id) else { return }
-        // Not at once: its input is being read.
+        // Deferred: the client's input is being processed.
         context.timers.set(.shutdown, at: context.now.monotonic)
     }
 
-    /// Everything it sent is carried out, or has taken too long.
+    /// Removes a half-closed client: its lines are processed, or the time for them is over.
     func letGo(_ session: IRCSession) {
         quit(session, reason: "Connection closed")
         emit(.closeClient(session.id))
