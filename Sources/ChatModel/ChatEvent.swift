@@ -82,16 +82,31 @@ public struct ChatMessage: Hashable, Sendable {
     /// them are absent.
     @usableFromInline var rest: Rest?
 
-    /// To add an attribute: a property here, and an accessor below.
+    /// To add an attribute: a property here, a line in `changeTexts` where it is text, and an accessor below.
     @usableFromInline
     struct RareAttributes: Hashable, Sendable {
         @usableFromInline var room: String?
         @usableFromInline var attachments: [ChatAttachment] = []
         @usableFromInline var replyTo: ChatID?
         @usableFromInline var ref: String?
+        @usableFromInline var annotations: [StoredTag] = []
 
         @usableFromInline
         init() {}
+
+        mutating func changeTexts(_ change: (String) -> String) {
+            for index in annotations.indices { annotations[index].value = annotations[index].value.map(change) }
+        }
+    }
+
+    /// Whether `changeTexts` can change more than the text.
+    public var hasRareAttributes: Bool { rest != nil }
+
+    /// Changes each text that clients can see, except of attachments.
+    public mutating func changeTexts(_ change: (String) -> String) {
+        text = change(text)
+        guard rest != nil else { return }
+        rare.changeTexts(change)
     }
 
     /// The box. Never changed once it is shared.
@@ -137,6 +152,13 @@ public struct ChatMessage: Hashable, Sendable {
         get { rest?.rare.ref }
         set { rare.ref = newValue }
     }
+
+    /// What the backend says beside the text and rooms do not act on, for clients and the log as it is. Names are those
+    /// of client-only tags of a vendor: `+example.com/priority`.
+    public var annotations: [StoredTag] {
+        get { rest?.rare.annotations ?? [] }
+        set { rare.annotations = newValue }
+    }
 }
 
 // In an extension, so that the compiler makes the initializer of all properties, without a copy of its result.
@@ -145,7 +167,7 @@ extension ChatMessage {
     public init(
         id: ChatID? = nil, room: String? = nil, sender: ChatPerson = ChatPerson(), text: String,
         at: ChatTimestamp? = nil, attachments: [ChatAttachment] = [], replyTo: ChatID? = nil, ref: String? = nil,
-        isSelf: Bool = false, isEncrypted: Bool = false
+        isSelf: Bool = false, isEncrypted: Bool = false, annotations: [StoredTag] = []
     ) {
         self.id = id
         self.sender = sender
@@ -158,6 +180,7 @@ extension ChatMessage {
         rare.attachments = attachments
         rare.replyTo = replyTo
         rare.ref = ref
+        rare.annotations = annotations
         rest = Rest.make(rare)
     }
 

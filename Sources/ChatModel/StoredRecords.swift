@@ -13,7 +13,7 @@ public struct StoredRoomKey: Hashable, Sendable {
     }
 }
 
-/// A client-only tag that came with a message of an IRC user.
+/// A client-only tag that came with a message.
 public struct StoredTag: Hashable, Sendable {
     public var name: String
     public var value: String?

@@ -1,13 +1,14 @@
 import ChatModel
 import Dialects
 import JSONText
+import WireBytes
 
 // One field of an event: where its value is and how it is read.
 
 /// The fields that a rule can fill in.
 enum CustomFieldName: Int, CaseIterable, Sendable {
     case id, room, senderID, senderName, byID, byName, userID, userName, text, at, attachments, replyTo, ref
-    case encrypted, ids, state, ttl, target, emoji, op, counts, messages, name, refresh, code, fatal
+    case encrypted, annotations, ids, state, ttl, target, emoji, op, counts, messages, name, refresh, code, fatal
     // Of an attachment.
     case url, size, mime, thumb, width, height, duration, type, fileId
     // Of a count.
@@ -84,6 +85,8 @@ struct CustomElement: Sendable {
 /// The fields of an event by name.
 struct CustomFields: Sendable {
     private var fields = [CustomField?](repeating: nil, count: CustomFieldName.allCases.count)
+    /// By the names that clients see.
+    fileprivate(set) var annotations: [(name: String, field: CustomField)] = []
 
     subscript(name: CustomFieldName) -> CustomField? {
         get { fields[name.rawValue] }
@@ -387,6 +390,18 @@ extension CustomFields {
         return counts
     }
 
+    /// Longer values are cut, so that all of a message fit into the tags of a line.
+    private static let maxAnnotationScalars = 64
+
+    private func annotations(_ values: CustomValues) -> [StoredTag] {
+        annotations.compactMap { name, field in
+            guard let text = Self.read(field, values, { $0.text($1) }), !text.isEmpty else { return nil }
+            return StoredTag(
+                name: name,
+                value: String(String.UnicodeScalarView(text.unicodeScalars.prefix(Self.maxAnnotationScalars))))
+        }
+    }
+
     /// The messages of a `history`; unusable ones are left out.
     func messages(_ values: CustomValues, _ context: DialectContext) -> [ChatMessage] {
         var messages: [ChatMessage] = []
@@ -405,7 +420,8 @@ extension CustomFields {
         return ChatMessage(
             id: id(.id, values), room: nonEmpty(.room, values), sender: sender, text: text ?? "",
             at: time(.at, values), attachments: attachments, replyTo: id(.replyTo, values),
-            ref: nonEmpty(.ref, values), isSelf: context.isSelf(sender), isEncrypted: flag(.encrypted, values))
+            ref: nonEmpty(.ref, values), isSelf: context.isSelf(sender), isEncrypted: flag(.encrypted, values),
+            annotations: annotations.isEmpty ? [] : annotations(values))
     }
 }
 
@@ -439,9 +455,42 @@ extension CustomCompiler {
         guard let table = members(value, path, known: allowed.map(\.text)) else { return fields }
         for member in table.members {
             guard let name = allowed.first(where: { $0.text == member.key }) else { continue }
+            if name == .annotations {
+                fields.annotations = annotations(member.value, path + [member.key], &scope)
+                continue
+            }
             fields[name] = field(member.value, path + [member.key], name, words: words[name], &scope)
         }
         return fields
+    }
+
+    /// At most so many, see `maxAnnotationScalars`.
+    private static var maxAnnotations: Int { 6 }
+
+    private mutating func annotations(
+        _ value: JSONValue, _ path: [String], _ scope: inout CustomPointerScope
+    ) -> [(name: String, field: CustomField)] {
+        guard let members = members(value, path) else { return [] }
+        if members.count > Self.maxAnnotations { report(path, "has more than \(Self.maxAnnotations)") }
+        return members.compactMap { member in
+            let path = path + [member.key]
+            guard Self.isVendorTag(member.key) else {
+                report(path, "must be named as a client-only tag of your own: \"+example.com/priority\"")
+                return nil
+            }
+            return field(member.value, path, .name, words: nil, &scope).map { (member.key, $0) }
+        }
+    }
+
+    /// A name without a vendor is for tags that clients agree on, and that the relay gives itself.
+    private static func isVendorTag(_ name: String) -> Bool {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let vendor = parts.first, vendor.contains("."), vendor.first == "+", vendor.count > 1,
+            name.utf8.count <= 64
+        else { return false }
+        return (vendor.dropFirst() + parts[1]).utf8.allSatisfy {
+            ASCII.isLetter($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+        } && !parts[1].isEmpty
     }
 
     private mutating func field(

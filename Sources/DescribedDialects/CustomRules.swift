@@ -14,7 +14,7 @@ enum CustomEventKind: String, CaseIterable, Sendable {
     var fields: [CustomFieldName] {
         let sender: [CustomFieldName] = [.senderID, .senderName]
         switch self {
-        case .message: return [.id, .room, .text, .at, .attachments, .replyTo, .ref, .encrypted] + sender
+        case .message: return [.id, .room, .text, .at, .attachments, .replyTo, .ref, .encrypted, .annotations] + sender
         case .edit: return [.id, .room, .text, .at, .attachments] + sender
         case .delete: return [.ids, .room] + sender
         case .typing: return [.state, .room, .ttl] + sender

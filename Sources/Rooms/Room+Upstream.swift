@@ -177,25 +177,19 @@ extension Room {
     package func show(_ message: ChatMessage, _ context: RoomsContext) {
         var message = withoutSecrets(message, context)
         if !message.attachments.isEmpty { message = keepingFiles(message, context) }
-        var text = message.text
+        var shown = message
         let speaker: PersonID
-        var shownText: String?
         let quoted = ownWordsQuoted(message)
         if let person = present(personBehind(message.sender), context) {
             speaker = person
         } else {
             speaker = overflow(context)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
-            text = "<\(PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60))> " + text
-            shownText = text
+            shown.text = "<\(PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60))> " + message.text
         }
         endTyping(speaker, announced: false, context)
         guard let person = context.identities[speaker] else { return }
-        let withNicks = withNicks(text, context)
-        if withNicks != text {
-            text = withNicks
-            shownText = text
-        }
+        shown.text = withNicks(shown.text, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
@@ -203,9 +197,9 @@ extension Room {
         let remembered = recent.entry(msgid: msgid)
         let at = remembered?.at ?? lineTime(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
-        let address = address(ofReplyTo: original?.msgid, by: person.nick, text)
+        let address = address(ofReplyTo: original?.msgid, by: person.nick, shown.text)
         guard !message.isEmpty else { return }
-        context.noteChat("down", room: settings.name, nick: person.nick, text)
+        context.noteChat("down", room: settings.name, nick: person.nick, shown.text)
         if remembered == nil {
             enter(
                 msgid: msgid, upstreamID: message.id,
@@ -215,17 +209,15 @@ extension Room {
             ) { sequence in
                 stored(
                     message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
-                    account: person.account, text: shownText)
+                    account: person.account, text: shown.text)
             }
         }
         show(
             .said(
                 RoomMessage(
                     msgid: msgid, at: at, speaker: RoomSpeaker(person),
-                    words: .upstream(
-                        text, attachments: message.attachments, isEncrypted: message.isEncrypted,
-                        files: message.attachments.isEmpty ? nil : fileLinks(context)),
-                    whole: msgid, replyTo: original?.msgid, address: address)),
+                    words: .upstream(shown, files: message.attachments.isEmpty ? nil : fileLinks(context)),
+                    whole: msgid, replyTo: original?.msgid, address: address, annotations: message.annotations)),
             to: RoomAudience(by: person))
         reportDelivery(of: message, context)
     }

@@ -42,9 +42,8 @@ package struct RoomMessage {
     package enum Words {
         /// Of an IRC user, as typed in their client.
         case typed(SpokenText)
-        /// Of an upstream person.
-        case upstream(
-            String, attachments: [ChatAttachment] = [], isEncrypted: Bool = false, files: RoomFileLinks? = nil)
+        /// Of an upstream person, as it is shown: nicks for mentions, no secrets.
+        case upstream(ChatMessage, files: RoomFileLinks? = nil)
     }
 
     /// Nil: it changes an earlier message, and has no sequence number.

@@ -136,7 +136,8 @@ private struct StubReader {
         ChatMessage(
             id: id("id"), room: text("room"), sender: sender, text: text("text") ?? "", at: at,
             attachments: attachments, replyTo: id("replyTo"), ref: text("ref"), isSelf: isSelf(sender),
-            isEncrypted: json["encrypted"]?.bool ?? false)
+            isEncrypted: json["encrypted"]?.bool ?? false,
+            annotations: json["annotations"]?.object?.map { StoredTag(name: $0.key, value: $0.value.string) } ?? [])
     }
 
     func event(_ kind: String) -> ChatEvent? {

@@ -60,7 +60,8 @@ struct ActionsStubDialect: Dialect {
                 .message(
                     ChatMessage(
                         id: id, sender: sender, text: fields["text"] ?? "", at: at, attachments: attachments,
-                        replyTo: fields["reply"].map { ChatID($0) }, isSelf: isSelf))
+                        replyTo: fields["reply"].map { ChatID($0) }, isSelf: isSelf,
+                        annotations: fields["note"].map { [StoredTag(name: "+example.com/note", value: $0)] } ?? []))
             ])
         case "edit":
             return .events([

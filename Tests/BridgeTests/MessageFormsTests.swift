@@ -174,6 +174,19 @@ struct MessageFormsTests {
 
     // MARK: - Tags
 
+    @Test("what the backend says beside the text goes to clients with tags, at once and in the history")
+    func annotations() throws {
+        let stage = try stage()
+        stage.backend("message|id=m2|from=s1|name=Chef Gusteau|text=soup|note=too hot")
+        let note = #"+example.com/note=too\shot"#
+        var lines = stage.happened()
+        #expect(lines.first?.contains(";\(note) :Chef-Gusteau!") == true, "\(lines)")
+        #expect(lines.last == "C3< :Chef-Gusteau!chat@chat.example PRIVMSG #lobby :soup")
+        stage.harness.send(1, "CHATHISTORY LATEST #lobby * 1")
+        lines = stage.happened()
+        #expect(lines.contains { $0.contains(";\(note);batch=") }, "\(lines)")
+    }
+
     @Test("a reply goes to the others under both names, whichever the client knows")
     func replyNames() throws {
         let stage = try stage()

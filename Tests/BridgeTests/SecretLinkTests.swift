@@ -104,6 +104,20 @@ struct SecretLinkTests {
         #expect(!stage.harness.notes.contains { $0.text.contains("PLANTED") })
     }
 
+    @Test("an annotation that repeats it is told without it")
+    func annotations() throws {
+        let stage = try stage()
+        stage.harness.send(1, "CAP REQ message-tags")
+        stage.backend(SessionStage.history([]))
+        _ = stage.harness.takeOutputs()
+        stage.backend(
+            SessionStage.message("4", "noted", more: #""annotations":{"+example.com/note":"is \#(Self.secret)"},"#))
+        let lines = stage.harness.takeOutputs().compactMap { output in
+            if case .line(1, let bytes) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
+        }
+        #expect(lines.contains { $0.contains(#"+example.com/note=is\s*** "#) }, "\(lines)")
+    }
+
     @Test("what was shown before is not told either, and what is shown from then on neither")
     func renewed() throws {
         let stage = try stage()

@@ -270,6 +270,7 @@ struct DocumentedDescriptionTests {
         switch field {
         case "attachments", "counts", "messages": #"{"each":"/l","fields":{}}"#
         case "ids": #"{"each":"/l","ptr":"/id"}"#
+        case "annotations": #"{"+example.com/a":"/v"}"#
         default: #""/v""#
         }
     }

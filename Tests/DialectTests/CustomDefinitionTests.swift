@@ -30,6 +30,8 @@ struct CustomDefinitionTests {
 
     private static func sends(_ text: String) -> String { #"{"decode":[],"encode":{"message":\#(text)}}"# }
 
+    private static let manyTags = (0...6).map { #""+a.b/c\#($0)":"/c""# }.joined(separator: ",")
+
     static let mistakes = [
         Mistake("7", "", "must be a table"), Mistake("{}", "", "has no \"decode\""),
         Mistake(#"{"decode":[],"decdoe":[]}"#, "/decdoe", "unknown key"),
@@ -82,6 +84,15 @@ struct CustomDefinitionTests {
         Mistake(rule(#""event":"message","fields":{"text":"/t","nick":"/n"}"#), "/decode/0/fields/nick", "unknown key"),
         Mistake(rule(#""event":"message","fields":{"text":7}"#), "/decode/0/fields/text", "must be a pointer"),
         Mistake(rule(#""event":"message","fields":{"text":[]}"#), "/decode/0/fields/text", "names no pointer"),
+        Mistake(
+            rule(#""event":"message","fields":{"text":"/t","annotations":{"+typing":"/p"}}"#),
+            "/decode/0/fields/annotations/+typing", "a client-only tag of your own"),
+        Mistake(
+            rule(#""event":"message","fields":{"text":"/t","annotations":{"+a.b/c":7}}"#),
+            "/decode/0/fields/annotations/+a.b~1c", "must be a pointer"),
+        Mistake(
+            rule(#""event":"message","fields":{"text":"/t","annotations":{\#(manyTags)}}"#),
+            "/decode/0/fields/annotations", "more than 6"),
         Mistake(
             rule(#""event":"message","fields":{"text":{"ptr":"/t","as":"date"}}"#), "/decode/0/fields/text/as",
             "is none of"),

@@ -122,6 +122,21 @@ struct CustomDialectTests {
         #expect(decoded == .events([.message(ChatMessage(text: row.event))]))
     }
 
+    @Test("annotations are read as texts; what is not there, or empty, is left out, and what is long is cut")
+    func annotations() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"decode":[{"event":"message","fields":{"text":"/t","annotations":{
+             "+a.b/prio":{"ptr":"/p","map":{"1":"high"}},"+a.b/shop":"/s","+a.b/off":"/o","+a.b/long":"/l"}}}]}
+            """#)
+        let long = String(repeating: "é", count: 100)
+        let decoded = decode(dialect, Array(#"{"t":"x","p":1,"s":"","l":"\#(long)"}"#.utf8))
+        let expected = [
+            StoredTag(name: "+a.b/prio", value: "high"), StoredTag(name: "+a.b/long", value: String(long.prefix(64))),
+        ]
+        #expect(decoded == .events([.message(ChatMessage(text: "x", annotations: expected))]))
+    }
+
     @Test(
         "the last of members with one name counts, with all that is below it",
         arguments: [

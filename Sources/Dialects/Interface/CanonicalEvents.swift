@@ -64,6 +64,7 @@ extension ChatMessage {
             "kind": "message", "id": id, "room": room, "sender": sender, "text": text, "at": at,
             "attachments": attachments,
             "replyTo": replyTo, "ref": ref, "self": isSelf, "encrypted": isEncrypted,
+            "annotations": JSONValue.object(annotations.map { .init($0.name, .string($0.value ?? "")) }),
         ])
     }
 }

@@ -106,12 +106,12 @@ final class Channel {
         let said: IRCUtterance
         switch message.words {
         case .typed(let words): said = MessageRendering.utterance(head, words, address: message.address)
-        case .upstream(let text, let attachments, let isEncrypted, let files):
+        case .upstream(let words, let files):
             let budget = IRCTextSplitter.budget(source: source, command: head.command, target: room.channel)
             said = IRCUtterance(
                 head: head,
                 lines: MessageRendering.lines(
-                    text: text, attachments: attachments, isEncrypted: isEncrypted,
+                    text: words.text, attachments: words.attachments, isEncrypted: words.isEncrypted,
                     budget: budget - (message.address?.utf8.count ?? 0), limits: limits,
                     msgid: message.whole, files: files), address: message.address)
         }

@@ -103,7 +103,8 @@ extension Room {
 
     func words(_ text: String, of edit: ChatEdit, _ context: RoomsContext) -> RoomMessage.Words {
         .upstream(
-            text, attachments: edit.attachments, files: edit.attachments.isEmpty ? nil : fileLinks(context))
+            ChatMessage(text: text, attachments: edit.attachments),
+            files: edit.attachments.isEmpty ? nil : fileLinks(context))
     }
 
     /// Shows that a message was edited by a person other than its author, or by an unknown one.

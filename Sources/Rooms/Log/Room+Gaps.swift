@@ -61,7 +61,8 @@ extension Room {
         show(
             .said(
                 RoomMessage(
-                    msgid: msgid, at: at, isNotice: true, words: .upstream(text), gap: from.map { ($0, moment) })))
+                    msgid: msgid, at: at, isNotice: true, words: .upstream(ChatMessage(text: text)),
+                    gap: from.map { ($0, moment) })))
     }
 
     /// `between 12:03:10 and 12:03:55 UTC (45 s)`; with the dates when it is more than a day.

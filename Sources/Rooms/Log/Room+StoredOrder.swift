@@ -71,7 +71,7 @@ extension Room {
             backendAt: message.at, nick: nick, source: source, account: account, text: text ?? message.text,
             sentAs: text == nil || text == message.text ? nil : message.text, attachments: message.attachments,
             isEncrypted: message.isEncrypted,
-            replyTo: message.replyTo.flatMap { recent.entry(upstreamID: $0)?.msgid })
+            replyTo: message.replyTo.flatMap { recent.entry(upstreamID: $0)?.msgid }, clientTags: message.annotations)
     }
 
     // MARK: - Watermark

@@ -21,11 +21,10 @@ extension Room {
     /// `message` with `***` in place of each secret, and without links that contain one.
     func withoutSecrets(_ message: ChatMessage, _ context: RoomsContext) -> ChatMessage {
         let finder = secretFinder(context)
-        let isTold = finder.isIn(message.text)
-        guard isTold || !message.attachments.isEmpty else { return message }
+        guard message.hasRareAttributes || finder.isIn(message.text) else { return message }
         var message = message
-        if isTold { message.text = finder.scrubbed(message.text) }
-        message.attachments = withoutSecrets(message.attachments, context)
+        message.changeTexts(finder.scrubbed)
+        if !message.attachments.isEmpty { message.attachments = withoutSecrets(message.attachments, context) }
         return message
     }
 
