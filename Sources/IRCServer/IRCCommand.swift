@@ -34,19 +34,47 @@ struct IRCCommand: Sendable {
     /// Flood tokens: 0 for commands that must never delay a client, 1 for a line, more for commands that cause many
     /// lines.
     let penalty: Int
+    let targets: TargetList?
     /// One line for HELP and the documentation.
     let summary: String
     let handle: Handler
 
+    /// The parameter that names targets, separated by commas, and how many. A line with more is refused whole (407), so
+    /// that a client knows what was done; ISUPPORT announces it.
+    struct TargetList {
+        enum Place { case first, second, last }
+        let place: Place
+        let limit: Int
+
+        init(_ place: Place, atMost limit: Int) {
+            self.place = place
+            self.limit = limit
+        }
+
+        /// Nil: they are not too many.
+        func firstOfTooMany(in params: [String]) -> String? {
+            let param: String? =
+                switch place {
+                case .first: params.first
+                case .second: params.count > 1 ? params[1] : nil
+                case .last: params.last
+                }
+            guard let param, param.utf8.count > limit else { return nil }
+            let names = param.split(separator: ",", maxSplits: limit)
+            return names.count > limit ? names.first.map(String.init) : nil
+        }
+    }
+
     init(
         _ verb: String, takes parameters: String = "", minParams: Int = 0, needs: Needs = .registration,
-        penalty: Int = 1, _ summary: String, _ handle: @escaping Handler
+        penalty: Int = 1, targets: TargetList? = nil, _ summary: String, _ handle: @escaping Handler
     ) {
         self.verb = verb
         self.parameters = parameters
         self.minParams = minParams
         self.needs = needs
         self.penalty = penalty
+        self.targets = targets
         self.summary = summary
         self.handle = handle
     }
@@ -64,6 +92,13 @@ package struct IRCCommandTable: Sendable {
 
     /// - Parameter verb: in upper case. Nil: unknown (421).
     subscript(verb: String) -> IRCCommand? { byVerb[verb] }
+
+    /// As ISUPPORT has it: `JOIN:50,KICK:4`. A NAMES for several rooms is answered too, with one end for each, as clients
+    /// expect; a server that announces several is expected to end all of them with one line.
+    var targetLimits: String {
+        (rows.compactMap { row in row.targets.map { "\(row.verb):\($0.limit)" } } + ["NAMES:1"]).sorted()
+            .joined(separator: ",")
+    }
 }
 
 // MARK: - HELP

@@ -24,22 +24,12 @@ package struct Dispatch: Sendable {
 }
 
 package final class IRCServer {
-    /// Targets per line, as in TARGMAX. A NAMES for several rooms is answered too, with one end for each, as clients
-    /// expect; a server that announces several is expected to end all of them with one line.
-    private static let targetLimits = [
-        ("PRIVMSG", IRCSession.maxTargets), ("NOTICE", IRCSession.maxTargets), ("TAGMSG", IRCSession.maxTargets),
-        ("KICK", maxKickTargets), ("JOIN", IRCSession.maxChannelsPerLine), ("PART", IRCSession.maxChannelsPerLine),
-        ("NAMES", 1), ("WHOIS", IRCSession.maxTargets),
-    ].map { "\($0):\($1)" }.joined(separator: ",")
-
     /// Bytes of a topic that are shown: with the numeric, the nick and the channel it must fit in a line.
     private static let maxTopicBytes = 300
     /// Bytes of a KICK reason that are relayed.
     static let maxKickBytes = 300
     /// Changes per MODE; the token MODES announces it.
     static let maxModeChanges = 4
-    /// Targets per KICK.
-    static let maxKickTargets = 4
 
     let context: RoomsContext
     let actions: BridgeActions
@@ -130,7 +120,7 @@ package final class IRCServer {
             topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
             userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
             maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
-            targMax: Self.targetLimits,
+            targMax: dispatch.commands.targetLimits,
             elist: ListFilter.elist, bot: "B", icon: settings.icon,
             maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
             safeRate: settings.limits.messagesPerSecond == nil,

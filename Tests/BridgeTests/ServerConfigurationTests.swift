@@ -37,6 +37,7 @@ struct ServerConfigurationTests {
     @Test("limits, and the backend that knows its people, reach the bridge")
     func others() throws {
         #expect(LimitSettings(LimitsConfiguration()).backlog == 500)
+        #expect(LimitSettings(LimitsConfiguration()) == LimitSettings(), "a default that differs in the two")
         #expect(LimitSettings(try load(withRoom("[limits]\nbacklog = 7")).limits).backlog == 7)
         let backend = """
             [backends.main]

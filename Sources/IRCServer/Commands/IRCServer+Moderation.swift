@@ -167,7 +167,7 @@ extension IRCServer {
         guard channels.count == 1 || channels.count == nicks.count else {
             return needMoreParams("KICK", session)
         }
-        for (index, nick) in nicks.prefix(Self.maxKickTargets).enumerated() {
+        for (index, nick) in nicks.enumerated() {
             let channel = channels.count == 1 ? channels[0] : channels[index]
             guard let room = moderatedRoom(channel, session) else {
                 // One refusal per room is enough.

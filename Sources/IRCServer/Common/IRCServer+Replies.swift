@@ -20,6 +20,12 @@ extension IRCServer {
         reply(.errNeedMoreParams, verb, "Not enough parameters", to: session)
     }
 
+    func tooManyTargets(_ verb: String, _ first: String, _ session: IRCSession) {
+        // A NOTICE is never answered: RFC 2812 §3.3.2.
+        if verb == MessageVerb.notice.rawValue { return }
+        reply(.errTooManyTargets, PrintableText.of(first, maxBytes: 64), "Too many targets", to: session)
+    }
+
     func alreadyRegistered(_ session: IRCSession) {
         reply(.errAlreadyRegistered, "You may not reregister", to: session)
     }

@@ -7,6 +7,9 @@ extension IRCCommandTable {
     package static let standard = IRCCommandTable(
         registration + rooms + people + messages + server + moderation + machine)
 
+    private static let channels = IRCCommand.TargetList(.first, atMost: IRCSession.maxChannelsPerLine)
+    private static let anybody = IRCCommand.TargetList(.first, atMost: IRCSession.maxTargets)
+
     private static let registration: [IRCCommand] = [
         IRCCommand(
             "PASS", takes: "<password>", minParams: 1, needs: .nothing, "gives the connection's password"
@@ -45,14 +48,16 @@ extension IRCCommandTable {
     ]
 
     private static let rooms: [IRCCommand] = [
-        IRCCommand("JOIN", takes: "<#room>[,<#room>…]", minParams: 1, "enters rooms") {
+        IRCCommand("JOIN", takes: "<#room>[,<#room>…]", minParams: 1, targets: channels, "enters rooms") {
             $0.joinReceived($1.params[0], $2)
         },
-        IRCCommand("PART", takes: "<#room>[,<#room>…] [:<reason>]", minParams: 1, "leaves rooms") {
+        IRCCommand(
+            "PART", takes: "<#room>[,<#room>…] [:<reason>]", minParams: 1, targets: channels, "leaves rooms"
+        ) {
             $0.part(IRCSession.list($1.params[0]), reason: $1.param(1), $2)
         },
         IRCCommand("NAMES", takes: "<#room>[,<#room>…]", penalty: 2, "lists the people of a room") {
-            $0.names(IRCSession.list($1.param(0) ?? ""), $2)
+            $0.names(Array(IRCSession.list($1.param(0) ?? "").prefix(IRCSession.maxChannelsPerLine)), $2)
         },
         IRCCommand(
             "LIST", takes: "[<#room>|<mask>|!<mask>|<n|>n|C<n|C>n|T<n|T>n][,…]", penalty: 3, "lists the rooms"
@@ -70,7 +75,10 @@ extension IRCCommandTable {
             "WHO", takes: "<#room>|<nick>|<mask> [o] [%<fields>[,<token>]]", penalty: 2,
             "describes the people of a room, or one"
         ) { $0.who($1.param(0) ?? "*", $1.param(1), $2) },
-        IRCCommand("WHOIS", takes: "[<server>] <nick>[,<nick>…]", "describes a person") {
+        IRCCommand(
+            "WHOIS", takes: "[<server>] <nick>[,<nick>…]", targets: .init(.last, atMost: IRCSession.maxTargets),
+            "describes a person"
+        ) {
             $0.whoisReceived($1.params.last, $2)
         },
         IRCCommand("WHOWAS", takes: "<nick> [<count>]", "describes a person who left") {
@@ -91,14 +99,16 @@ extension IRCCommandTable {
     ]
 
     private static let messages: [IRCCommand] = [
-        IRCCommand("PRIVMSG", takes: "<#room>|<nick>[,…] :<text>", "sends a message") {
+        IRCCommand("PRIVMSG", takes: "<#room>|<nick>[,…] :<text>", targets: anybody, "sends a message") {
             $0.textReceived(.privmsg, $1, $2)
         },
-        IRCCommand("NOTICE", takes: "<#room>|<nick>[,…] :<text>", "sends a message that nothing answers") {
+        IRCCommand(
+            "NOTICE", takes: "<#room>|<nick>[,…] :<text>", targets: anybody, "sends a message that nothing answers"
+        ) {
             $0.textReceived(.notice, $1, $2)
         },
         IRCCommand(
-            "TAGMSG", takes: "<#room>|<nick>[,…]", minParams: 1, penalty: 0,
+            "TAGMSG", takes: "<#room>|<nick>[,…]", minParams: 1, penalty: 0, targets: anybody,
             "sends tags without a text: typing, reactions"
         ) { $0.tagsReceived($1, $2) },
         IRCCommand(
@@ -173,6 +183,7 @@ extension IRCCommandTable {
         ) { $0.oper($1.params[0], $1.params[1], $2) },
         IRCCommand(
             "KICK", takes: "<#room> <nick>[,<nick>…] [:<reason>]", minParams: 2, penalty: 2,
+            targets: .init(.second, atMost: IRCSession.maxTargets),
             "removes IRC users from a room"
         ) { $0.kick(IRCSession.list($1.params[0]), IRCSession.list($1.params[1]), reason: $1.param(2), $2) },
         IRCCommand("INVITE", takes: "<nick> <#room>", "invites an IRC user; alone, lists one's own invitations") {

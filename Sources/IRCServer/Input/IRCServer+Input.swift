@@ -86,6 +86,10 @@ extension IRCServer {
         if command.needs == .operatorRights, !isOperators(session) {
             return reply(.errNoPrivileges, "Permission Denied- You're not an IRC operator", to: session)
         }
+        // A line of a batch is refused with its batch.
+        if let first = command.targets?.firstOfTooMany(in: message.params), !session.isGathered(message) {
+            return tooManyTargets(command.verb, first, session)
+        }
         command.handle(self, message, session)
     }
 

@@ -30,9 +30,6 @@ extension IRCServer {
         _ verb: MessageVerb, targets: [String], words: SpokenText?, tags: [IRCTag], _ session: IRCSession
     ) {
         guard !targets.isEmpty else { return }
-        guard targets.count <= IRCSession.maxTargets else {
-            return refuse(verb, session.numeric(.errTooManyTargets, targets[0], "Too many targets"), session)
-        }
         guard let personID = session.person, let person = context.identities[personID] else { return }
         guard lifecycle.phase == .running else {
             guard let text = words?.text, verb == .privmsg else { return }

@@ -11,7 +11,7 @@ extension IRCServer {
         guard let nicks, !nicks.isEmpty else {
             return reply(.errNoNicknameGiven, "No nickname given", to: session)
         }
-        for nick in IRCSession.list(nicks).prefix(IRCSession.maxTargets) { whois(nick, session) }
+        for nick in IRCSession.list(nicks) { whois(nick, session) }
     }
 
     private func whois(_ nick: String, _ session: IRCSession) {

@@ -21,9 +21,9 @@ package final class IRCSession {
         case closed
     }
 
-    /// Targets of one PRIVMSG, NOTICE or TAGMSG.
+    /// Targets of one message, WHOIS or KICK.
     static let maxTargets = 4
-    /// Channels named in one JOIN, PART or NAMES.
+    /// Channels named in one JOIN or PART.
     static let maxChannelsPerLine = 50
     /// Bytes of a realname that are retained.
     static let maxRealnameBytes = 128
@@ -381,7 +381,7 @@ package final class IRCSession {
 
     /// The items of a parameter that is separated by commas.
     static func list(_ param: String) -> [String] {
-        Array(param.split(separator: ",").lazy.map(String.init).prefix(maxChannelsPerLine))
+        param.split(separator: ",").map(String.init)
     }
 
     /// Registration data and login of a client: most registered clients need none of it.
