@@ -154,14 +154,50 @@ struct ConfigurationLayersTests {
         #expect(loaded.identity.password == .plain(Secret("variable")))
     }
 
-    @Test("a systemd credential is read from its directory")
+    @Test("a systemd credential is read from its directory, by a key of its own or within any string")
     func credential() throws {
+        let variables = ["CREDENTIALS_DIRECTORY": "/run/c"]
         let toml = withRoom("[identity]\npassword_credential = \"pw\"")
-        let loaded = try load(toml, variables: ["CREDENTIALS_DIRECTORY": "/run/c"], files: ["/run/c/pw": "x"])
+        let loaded = try load(toml, variables: variables, files: ["/run/c/pw": "x"])
         #expect(loaded.identity.password == .plain(Secret("x")))
-        #expect(problems(toml).count == 1)
+        #expect(
+            problems(toml) == [
+                "chatbridge.toml:3:23: there is no $CREDENTIALS_DIRECTORY: no LoadCredential= in the systemd unit?"
+            ])
+        #expect(
+            problems(toml, variables: variables) == ["chatbridge.toml:3:23: there is no file \"/run/c/pw\""])
         #expect(
             problems(withRoom("[identity]\npassword_credential = \"../pw\"")).first?.contains("not a path") == true)
+        let account = withRoom("[[accounts]]\nname = \"ann\"\npassword_credential = \"ann\"")
+        let hashed = try load(account, variables: variables, files: ["/run/c/ann": examplePasswordHash + "\n"])
+        let plain = try load(withRoom("[[accounts]]\nname = \"ann\"\npassword = \"\(examplePasswordHash)\""))
+        #expect(hashed.accounts == plain.accounts)
+        // Where a table or a list holds the secret there is no key for a name.
+        let proxied = try load(
+            withRoom("[room_defaults]\nproxy = \"http://u:${credential:pw}@proxy.test:3128\""), variables: variables,
+            files: ["/run/c/pw": "x"])
+        #expect(
+            proxied.rooms.first?.proxy
+                == (try load(withRoom("[room_defaults]\nproxy = \"http://u:x@proxy.test:3128\""))).rooms.first?.proxy)
+    }
+
+    @Test(
+        "a secret is given in one way",
+        arguments: [
+            ("[identity]", "password", "\"s\""), ("[[accounts]]\nname = \"a\"", "password", "\"\(examplePasswordHash)\""),
+            ("[backends.main]\nurl = \"ws://b.test/\"\nuser = \"u\"", "password", "\"s\""),
+            ("[room_defaults.auth]\ntype = \"bearer\"", "token", "\"s\""),
+        ])
+    func oneWay(_ table: String, _ key: String, _ value: String) {
+        let ways = ["\(key) = \(value)", "\(key)_file = \"/f\"", "\(key)_credential = \"c\""]
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            let found = problems(
+                withRoom("\(table)\n\(ways[one])\n\(ways[other])"),
+                variables: ["CREDENTIALS_DIRECTORY": "/c"],
+                files: ["/f": examplePasswordHash, "/c/c": examplePasswordHash])
+            #expect(found.count == 1)
+            #expect(found.first?.contains("exclude each other") == true, "\(found)")
+        }
     }
 
     @Test("a door beyond loopback opens with a password, or with the word never")
@@ -222,10 +258,12 @@ struct ConfigurationLayersTests {
             ("plain", "plain"), ("$$", "$"), ("$$$$", "$$"), ("$x", "$x"), ("a$", "a$"), ("${A}", "1"),
             ("${A}${A}", "11"), ("${B:-d}", "d"), ("${E:-d}", "d"), ("${E}", ""), ("${B:-a:-b}", "a:-b"),
             ("$${A}", "${A}"), ("${file:/f}", "text"), ("$scram-sha-256$6", "$scram-sha-256$6"), ("${B}", nil),
-            ("${file:/none}", nil), ("${A", nil), ("${}", nil), ("${1A}", nil), ("${a b}", nil),
+            ("${file:/none}", nil), ("${credential:c}", "text"), ("${credential:none}", nil), ("${credential:}", nil),
+            ("${credential:../f}", nil), ("${A", nil), ("${}", nil), ("${1A}", nil), ("${a b}", nil),
         ] as [(String, String?)])
     func interpolation(_ text: String, _ expected: String?) {
-        let machine = testEnvironment(["/f": "text\n"], variables: ["A": "1", "E": ""])
+        let machine = testEnvironment(
+            ["/f": "text\n", "/d/c": "text\n"], variables: ["A": "1", "E": "", "CREDENTIALS_DIRECTORY": "/d"])
         #expect((try? Interpolation.expand(text, environment: machine)) == expected)
     }
 

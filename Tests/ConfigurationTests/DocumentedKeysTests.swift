@@ -83,6 +83,8 @@ struct DocumentedKeysTests {
             "/a": "secret-a\n", "/b": "secret-b\n", "/hash-a": examplePasswordHash + "\n",
             "/hash-b": examplePasswordHash.replacing("4096", with: "8192") + "\n",
             "/credentials/a": "credential-a\n", "/credentials/b": "credential-b\n",
+            "/credentials/hash-a": examplePasswordHash,
+            "/credentials/hash-b": examplePasswordHash.replacing("4096", with: "8192"),
             "/a.json": #"{"decode":[]}"#, "/b.json": #"{"decode":[{"event":"ping"}]}"#,
         ]
         let maker = CertificateGenerator(names: ["chat.test"], notBefore: 0, notAfter: 4_000_000_000)
@@ -270,6 +272,7 @@ struct DocumentedKeysTests {
         "accounts.password": KeySample(
             "\"\(examplePasswordHash)\"", "\"\(examplePasswordHash.replacing("4096", with: "8192"))\""),
         "accounts.password_file": KeySample("\"/hash-a\"", "\"/hash-b\""),
+        "accounts.password_credential": KeySample("\"hash-a\"", "\"hash-b\""),
         "accounts.certfp": KeySample(
             "[\"\(String(repeating: "a", count: 64))\"]", "[\"\(String(repeating: "b", count: 64))\"]"),
         "accounts.bearer": KeySample(
@@ -358,7 +361,9 @@ struct DocumentedKeysTests {
         let (section, key) = place(path)
         var lines = needed(section)
         for (key, value) in sample.beside + [(key, value)] {
-            lines.removeAll { $0.key == key || $0.key == "password" && key == "password_file" && section == "accounts" }
+            lines.removeAll {
+                $0.key == key || $0.key == "password" && key.hasPrefix("password_") && section == "accounts"
+            }
             lines.append((key, value))
         }
         // The defaults have no address; a room that is not encrypted makes nothing of them.

@@ -24,7 +24,7 @@ extension ConfigurationCompletion {
                     report(place, "\(called) is longer than identity.nicks.max_length, so it is no nick")
                 }
             }
-            let ways = ["password", "password_file", "certfp", "bearer"]
+            let ways = ["password", "password_file", "password_credential", "certfp", "bearer"]
             if account.password == nil, account.certificates.isEmpty, account.bearer.isEmpty,
                 !ways.contains(where: { isRefused("\(at).\($0)") })
             {

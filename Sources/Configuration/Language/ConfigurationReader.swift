@@ -106,16 +106,29 @@ struct ConfigurationReader: Sendable {
 
 extension ConfigurationReader {
     /// The file of a systemd credential, or nil after reporting why there is none.
-    ///
-    /// Source: systemd.exec(5), LoadCredential=.
     mutating func credentialPath(_ name: String, origin: ConfigurationOrigin) -> String? {
-        guard !name.contains("/"), name != ".", name != ".." else {
-            report(origin, "a credential has a name, not a path; there is a key that ends in _file for \"\(name)\"")
+        do throws(InterpolationError) {
+            return try Credential.path(name, environment: environment)
+        } catch {
+            report(origin, error.message)
             return nil
         }
+    }
+}
+
+/// Secrets that systemd passes to a unit.
+///
+/// Source: systemd.exec(5), LoadCredential=.
+enum Credential {
+    /// The file of a credential.
+    static func path(_ name: String, environment: ConfigurationEnvironment) throws(InterpolationError) -> String {
+        guard !name.isEmpty, !name.contains("/"), name != ".", name != ".." else {
+            throw InterpolationError(
+                message: "a credential has a name, not a path; there is a key that ends in _file for \"\(name)\"")
+        }
         guard let directory = environment.variables["CREDENTIALS_DIRECTORY"], !directory.isEmpty else {
-            report(origin, "there is no $CREDENTIALS_DIRECTORY: no LoadCredential= in the systemd unit?")
-            return nil
+            throw InterpolationError(
+                message: "there is no $CREDENTIALS_DIRECTORY: no LoadCredential= in the systemd unit?")
         }
         return "\(directory)/\(name)"
     }
@@ -153,8 +166,8 @@ enum FileText {
     }
 }
 
-/// `${NAME}`, `${NAME:-default}`, `${file:/path}` and `$$`; any other dollar sign stands for itself, so that hashes such
-/// as `$scram-sha-256$…` need no escapes.
+/// `${NAME}`, `${NAME:-default}`, `${file:/path}`, `${credential:NAME}` and `$$`; any other dollar sign stands for itself,
+/// so that hashes such as `$scram-sha-256$…` need no escapes.
 enum Interpolation {
     static func expand(_ text: String, environment: ConfigurationEnvironment) throws(InterpolationError) -> String {
         guard text.contains("$") else { return text }
@@ -185,12 +198,17 @@ enum Interpolation {
         if expression.hasPrefix("file:") {
             return try FileText.read(String(expression.dropFirst(5)), environment: environment)
         }
+        if expression.hasPrefix("credential:") {
+            let path = try Credential.path(String(expression.dropFirst(11)), environment: environment)
+            return try FileText.read(path, environment: environment)
+        }
         let mark = expression.firstRange(of: ":-")
         let name = String(expression[..<(mark?.lowerBound ?? expression.endIndex)])
         guard let first = name.utf8.first, !ASCII.isDigit(first),
             name.utf8.allSatisfy({ ASCII.isLetter($0) || ASCII.isDigit($0) || $0 == 0x5F })
         else {
-            throw InterpolationError(message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default} or ${file:/path}")
+            throw InterpolationError(
+                message: "\"${\(expression)}\" is not ${NAME}, ${NAME:-default}, ${file:/path} or ${credential:NAME}")
         }
         let variable = environment.variables[name]
         if let mark {

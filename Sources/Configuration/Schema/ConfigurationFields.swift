@@ -103,8 +103,14 @@ extension ConfigurationForm where Value == PasswordVerifier? {
 extension ConfigurationForm where Value == SCRAMVerifier? {
     static var passwordHash: Self { hidden(accept: accept) }
 
-    static var passwordHashFile: Self {
-        contents { text, _, node, value, reader in accept(text, node, &value, &reader) }
+    static var passwordHashFile: Self { contents(accept: acceptContents) }
+    static var passwordHashCredential: Self { contents(ofCredential: true, accept: acceptContents) }
+
+    @Sendable private static func acceptContents(
+        _ text: String, _ path: String, _ node: ConfigurationNode, _ value: inout SCRAMVerifier?,
+        _ reader: inout ConfigurationReader
+    ) {
+        accept(text, node, &value, &reader)
     }
 
     @Sendable private static func accept(

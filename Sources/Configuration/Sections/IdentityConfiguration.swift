@@ -126,6 +126,7 @@ package struct AccountConfiguration: Equatable, Sendable {
         ConfigurationKey("name", \.name, .string(ConfigurationChecks.accountName)),
         ConfigurationKey("password", \.password, .passwordHash, group: "password"),
         ConfigurationKey("password_file", \.password, .passwordHashFile, group: "password"),
+        ConfigurationKey("password_credential", \.password, .passwordHashCredential, group: "password"),
         ConfigurationKey("certfp", \.certificates, .certificateFingerprints),
         ConfigurationKey("bearer", \.bearer, .tokenOwners),
         ConfigurationKey("rooms", \.rooms, .accountRooms),
