@@ -15,6 +15,8 @@ package enum TimerKey: Hashable {
     case registration(ClientID)
     /// A room's link: retry, time-outs and pings (`UpstreamSession`).
     case link(RoomID)
+    /// A room's link was not up for as long as the room may be without it.
+    case givingUp(RoomID)
     /// A room's link may be opened: the backend's history is complete again.
     case settling(RoomID)
     /// A slot for another upstream connection.

@@ -25,6 +25,8 @@ package struct LinkOutage {
 /// Reports about a room's link, to its members and to the operator.
 package final class LinkReport {
     package private(set) var outage: LinkOutage?
+    /// The link was not up for longer than ``RoomSettings/giveUpAfter``.
+    private(set) var hasFailed = false
     private var isOtherRoomNoted = false
     /// Undecodable frames, by reason.
     package private(set) var droppedFrames: [DropReason: Int] = [:]
@@ -42,6 +44,11 @@ package final class LinkReport {
         outage?.goesOn(reason, isRefused: true)
         return true
     }
+
+    func gaveUp() { hasFailed = true }
+
+    /// The link is up, or no longer wanted.
+    func recovered() { hasFailed = false }
 
     /// Ends the outage and returns it.
     @discardableResult

@@ -52,7 +52,7 @@ extension Room {
         // The client may disconnect before it has joined.
         life.vacated(at: context.now.monotonic)
         context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
-        if !isLoading, link.state == .stopped { link.start(context) }
+        if !isLoading, link.state == .stopped { startLink(context) }
         return true
     }
 
@@ -62,7 +62,7 @@ extension Room {
         life.occupied()
         context.timers.cancel(.linger(id))
         if isLoading { return }
-        if link.state == .stopped { link.start(context) }
+        if link.state == .stopped { startLink(context) }
     }
 
     /// A user left.
@@ -90,10 +90,43 @@ extension Room {
     package func startForWaiting(_ context: RoomsContext) {
         startOwnForWaiting(context)
         guard link.state == .stopped, isWanted else { return }
-        link.start(context)
+        startLink(context)
         guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
         life.vacated(at: context.now.monotonic)
         context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
+    }
+
+    /// Opens the room's own link.
+    func startLink(_ context: RoomsContext) {
+        link.start(context)
+        expectLink(context)
+    }
+
+    // MARK: - Giving up
+
+    // A room whose link is not up for longer than the settings allow counts as failed, for readiness and in the log. It
+    // goes on trying: backends return.
+
+    /// The link is wanted, and not up.
+    func expectLink(_ context: RoomsContext) {
+        guard let patience = settings.giveUpAfter, !hasFailed, context.timers[.givingUp(id)] == nil else { return }
+        context.timers.set(.givingUp(id), at: context.now.monotonic + patience)
+    }
+
+    /// The link is up, or not wanted.
+    func expectsNoLink(_ context: RoomsContext) {
+        context.timers.cancel(.givingUp(id))
+        report.recovered()
+    }
+
+    package func givingUpTimerFired(_ context: RoomsContext) {
+        guard let patience = settings.giveUpAfter else { return }
+        report.gaveUp()
+        context.note(
+            .error, "room-failed",
+            "the room has had no link for \(PrintableText.spoken(seconds: Int(patience / .seconds(1)))) and counts as "
+                + "failed; trying goes on",
+            ["room": settings.name, "failures": String(link.failures)])
     }
 
     /// Closes the link of an empty room.

@@ -35,6 +35,7 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         joinBatches.linkCameUp(at: context.now.monotonic)
         context.timers.cancel(.netsplit(id))
+        expectsNoLink(context)
         lane.cutRestored()
         opened(context)
         beginCatchingUp(context)
@@ -75,6 +76,7 @@ extension Room {
         if wasUp {
             continuity.linkProven(link.proof)
             loseSight(context)
+            expectLink(context)
             context.timers.set(.netsplit(id), at: context.now.monotonic + JoinBatches.splitAfter)
         }
         catchUpLinkLost(context)
@@ -276,10 +278,11 @@ extension Room {
     }
 
     func linkStopped(_ context: RoomsContext) {
+        expectsNoLink(context)
         guard life.left() else { return }
         report.takeOutage()
         removeUpstreamPeople(context)
         // A user joined meanwhile; their messages are sent even if they have left again.
-        if isWanted { link.start(context) } else { frontEnd.roomFellSilent(id) }
+        if isWanted { startLink(context) } else { frontEnd.roomFellSilent(id) }
     }
 }

@@ -98,6 +98,8 @@ package final class Room {
     package var storedKey: StoredRoomKey { settings.storedKey }
     package var accountPerson: ChatPerson { account.person }
     package var outage: LinkOutage? { report.outage }
+    /// Without a link for longer than the settings allow.
+    package var hasFailed: Bool { report.hasFailed }
     package var droppedFrames: [DropReason: Int] { report.droppedFrames }
     package var isLeaving: Bool { life.isLeaving }
     package var isLoading: Bool { life.isLoading }

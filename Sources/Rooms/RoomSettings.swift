@@ -24,6 +24,10 @@ public struct RoomSettings: Sendable {
     public var connect: ConnectPolicy
     /// Number of newest messages sent to a client on its first JOIN, unless it queries the history itself; 0: none.
     public var historyOnJoin: Int
+    /// Counts for the readiness of the bridge.
+    public var isRequired = true
+    /// A room without a link for longer counts as failed; nil: never.
+    public var giveUpAfter: Duration?
 
     public init(
         _ link: LinkSettings, channel: String? = nil, topic: String = "", identity: DialectTraits.Identity? = nil,

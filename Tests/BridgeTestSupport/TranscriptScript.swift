@@ -66,6 +66,7 @@ public struct TranscriptHeader {
             }
             if let queue = options["queue"].flatMap({ Int($0) }) { room.queueMaxMessages = queue }
             if let lines = options["history"].flatMap({ Int($0) }) { room.historyOnJoin = lines }
+            room.giveUpAfter = options["give-up"].flatMap { Int($0) }.map { .seconds($0) }
             // Pings have transcripts of their own; elsewhere they would stand between all lines.
             if options["pings"] == nil { room.ping = .zero }
             return room

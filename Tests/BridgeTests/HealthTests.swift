@@ -15,12 +15,17 @@ import WireBytes
 
 @Suite("Health over HTTP")
 struct HealthTests {
-    static func room(_ link: RoomState.Link, hasBeenUp: Bool = false, failures: Int = 0) -> RoomState {
-        RoomState(name: "lobby", link: link, hasBeenUp: hasBeenUp, failures: failures, reason: "at 10.0.0.7: secret")
+    static func room(
+        _ link: RoomState.Link, hasBeenUp: Bool = false, failures: Int = 0, isRequired: Bool = true,
+        hasFailed: Bool = false
+    ) -> RoomState {
+        RoomState(
+            name: "lobby", link: link, hasBeenUp: hasBeenUp, failures: failures, reason: "at 10.0.0.7: secret",
+            isRequired: isRequired, hasFailed: hasFailed)
     }
 
     @Test(
-        "readiness counts a room until it was up once, and strictly always",
+        "readiness counts a required room until it was up once and when it has failed, and strictly always",
         arguments: [
             ([], true, false, "{\"ready\":true,\"reasons\":[]}"),
             ([room(.up, hasBeenUp: true)], true, true, "{\"ready\":true,\"reasons\":[]}"),
@@ -38,6 +43,12 @@ struct HealthTests {
                 [room(.waiting, hasBeenUp: true, failures: 2)], true, true,
                 "{\"ready\":false,\"reasons\":[\"room lobby: waiting (2 tries)\"]}"
             ),
+            (
+                [room(.waiting, hasBeenUp: true, failures: 40, hasFailed: true)], true, false,
+                "{\"ready\":false,\"reasons\":[\"room lobby: failed, waiting (40 tries)\"]}"
+            ),
+            ([room(.waiting, failures: 2, isRequired: false)], true, false, "{\"ready\":true,\"reasons\":[]}"),
+            ([room(.waiting, failures: 2, isRequired: false)], true, true, "{\"ready\":true,\"reasons\":[]}"),
             ([room(.up, hasBeenUp: true)], false, false, "{\"ready\":false,\"reasons\":[\"stopping\"]}"),
         ] as [([RoomState], Bool, Bool, String)])
     func readiness(rooms: [RoomState], isRunning: Bool, isStrict: Bool, json: String) {
@@ -55,12 +66,13 @@ struct HealthTests {
     }
 
     /// A service with one room whose backend is at `port`.
-    static func start(backend port: Int) async throws -> BridgeService {
+    static func start(backend port: Int, _ keys: String = "") async throws -> BridgeService {
         let configuration = try load(
             """
             [[rooms]]
             name = "lobby"
             url = "ws://127.0.0.1:\(port)/lobby"
+            \(keys)
             [storage]
             url = "memory:"
             [[listeners]]
@@ -109,6 +121,31 @@ struct HealthTests {
         }
         #expect(answer.hasPrefix("503 {\"ready\":false,\"reasons\":[\"room lobby: "))
         #expect(try await Self.ask(stage, service, "/readyz").hasPrefix("200"))
+        service.shutdown()
+        await service.waitUntilStopped()
+    }
+
+    @Test("a room that is not required is no reason, a failed one is")
+    func requiredAndFailed() async throws {
+        let stage = try await HTTPStage()
+        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let optional = try await Self.start(backend: stage.port, "required = false")
+        #expect(try await Self.ask(stage, optional, "/readyz?strict") == "200 {\"ready\":true,\"reasons\":[]}\n")
+        optional.shutdown()
+        await optional.waitUntilStopped()
+
+        let service = try await Self.start(backend: studio.port, "give_up_after = \"1ms\"")
+        var answer = ""
+        for _ in 0..<10_000 where !answer.hasPrefix("200") {
+            answer = try await Self.ask(stage, service, "/readyz?strict")
+        }
+        #expect(answer.hasPrefix("200"))
+        studio.stop()
+        studio.waitUntilStopped()
+        for _ in 0..<10_000 where !answer.contains("failed") {
+            answer = try await Self.ask(stage, service, "/readyz")
+        }
+        #expect(answer.hasPrefix("503 {\"ready\":false,\"reasons\":[\"room lobby: failed, "))
         service.shutdown()
         await service.waitUntilStopped()
     }

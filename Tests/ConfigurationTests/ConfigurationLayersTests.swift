@@ -184,7 +184,8 @@ struct ConfigurationLayersTests {
     @Test(
         "a secret is given in one way",
         arguments: [
-            ("[identity]", "password", "\"s\""), ("[[accounts]]\nname = \"a\"", "password", "\"\(examplePasswordHash)\""),
+            ("[identity]", "password", "\"s\""),
+            ("[[accounts]]\nname = \"a\"", "password", "\"\(examplePasswordHash)\""),
             ("[backends.main]\nurl = \"ws://b.test/\"\nuser = \"u\"", "password", "\"s\""),
             ("[room_defaults.auth]\ntype = \"bearer\"", "token", "\"s\""),
         ])

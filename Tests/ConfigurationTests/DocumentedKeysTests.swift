@@ -180,6 +180,8 @@ struct DocumentedKeysTests {
         "queue.max_age": KeySample("\"1h\"", "\"off\""),
         "connect": KeySample("\"always\"", "\"while-joined\""),
         "history_on_join": KeySample("0", "500"),
+        "required": flag,
+        "give_up_after": KeySample("\"5m\"", "\"off\""),
         "tls.ca": KeySample("\"/cert-a\"", "\"/cert-b\"", secure),
         "tls.client_cert": KeySample(
             "\"/cert-a\"", "\"/cert-b\"", ["url": "\"wss://chat.test/ws\"", "tls.client_key": "\"/key-a\""]),

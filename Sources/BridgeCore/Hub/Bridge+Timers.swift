@@ -22,6 +22,7 @@ extension Bridge {
             case .loginAnswer(let id): if let session = irc.sessions[id] { irc.loginAnswerIsDue(session) }
             case .registration(let id): irc.registrationTimedOut(id)
             case .link(let id): drive(id) { $0.timerFired(dialectContext: $1, &$2) }
+            case .givingUp(let id): room(id)?.givingUpTimerFired(context)
             case .settling(let id): room(id)?.settlingTimerFired(context)
             case .catchUp(let id): room(id)?.catchUpTimerFired(context)
             case .connectGate: for id in context.takeConnectSlots() { connectSlotGranted(id) }

@@ -44,7 +44,8 @@ extension Bridge {
             RoomState(
                 name: room.settings.name, link: room.link.condition, hasBeenUp: room.link.hasBeenUp,
                 failures: room.link.failures, reason: room.link.isUp ? nil : room.link.lastReason,
-                isOnDemand: room.settings.connect == .whileJoined)
+                isOnDemand: room.settings.connect == .whileJoined, isRequired: room.settings.isRequired,
+                hasFailed: room.hasFailed)
         }
     }
 

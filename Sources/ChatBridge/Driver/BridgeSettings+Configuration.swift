@@ -189,6 +189,8 @@ extension RoomSettings {
             receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker, memberIdle: room.memberIdle ?? .zero,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin)
+        isRequired = room.isRequired
+        giveUpAfter = room.giveUpAfter
     }
 }
 

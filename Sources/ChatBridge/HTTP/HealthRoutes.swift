@@ -38,20 +38,21 @@ struct Readiness: Equatable {
 
     var isReady: Bool { reasons.isEmpty }
 
-    /// - Parameter isStrict: every room counts. Without, a room counts until it was up for the first time: later
-    ///   outages are the backend's, and removing the relay from service does not help. Rooms that connect on demand
-    ///   never count: clients could otherwise take the relay out of service.
+    /// - Parameter isStrict: every room counts that is not up. Without, a room counts until it was up for the first time,
+    ///   and once it has failed: other outages are the backend's, and removing the relay from service does not help.
+    ///   Rooms that connect on demand never count: clients could otherwise take the relay out of service.
     init(rooms: [RoomState], isRunning: Bool, storage: StoreCondition = .sound, isStrict: Bool) {
         reasons = isRunning ? [] : ["stopping"]
         if case .failing(let reason) = storage { reasons.append("storage: \(reason)") }
-        for room in rooms where !room.isOnDemand && !room.isUp && (isStrict || !room.hasBeenUp) {
+        for room in rooms where room.isRequired && !room.isOnDemand && !room.isUp {
+            guard isStrict || !room.hasBeenUp || room.hasFailed else { continue }
             let tries =
                 switch room.failures {
                 case 0: ""
                 case 1: " (1 try)"
                 default: " (\(room.failures) tries)"
                 }
-            reasons.append("room \(room.name): \(room.link.rawValue)\(tries)")
+            reasons.append("room \(room.name): \(room.hasFailed ? "failed, " : "")\(room.link.rawValue)\(tries)")
         }
     }
 

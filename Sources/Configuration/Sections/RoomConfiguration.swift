@@ -79,6 +79,10 @@ package struct RoomConfiguration: Equatable, Sendable {
     package var connect = Connect.always
     /// So many of the newest messages for a client that enters; a screen of them.
     package var historyOnJoin = 20
+    /// Counts for readiness.
+    package var isRequired = true
+    /// A room without a link for longer counts as failed. Nil: never.
+    package var giveUpAfter: Duration?
 
     package init() {}
 
@@ -136,6 +140,8 @@ package struct RoomConfiguration: Equatable, Sendable {
         ConfigurationKey("connect", \.connect, .choice),
         // 500 fill every client's window many times over.
         ConfigurationKey("history_on_join", \.historyOnJoin, .integer(0...500)),
+        ConfigurationKey("required", \.isRequired, .boolean),
+        ConfigurationKey("give_up_after", \.giveUpAfter, .durationOrOff),
     ]
 }
 

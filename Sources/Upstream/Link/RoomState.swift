@@ -21,9 +21,14 @@ public struct RoomState: Equatable, Sendable {
     public var reason: String?
     /// Has a link only while a client is in the room, so that its absence is no trouble.
     public var isOnDemand: Bool
+    /// Counts for readiness.
+    public var isRequired: Bool
+    /// Not up for longer than `give_up_after`.
+    public var hasFailed: Bool
 
     public init(
-        name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false
+        name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false,
+        isRequired: Bool = true, hasFailed: Bool = false
     ) {
         self.name = name
         self.link = link
@@ -31,6 +36,8 @@ public struct RoomState: Equatable, Sendable {
         self.failures = failures
         self.reason = reason
         self.isOnDemand = isOnDemand
+        self.isRequired = isRequired
+        self.hasFailed = hasFailed
     }
 
     public var isUp: Bool { link == .up }
