@@ -21,6 +21,7 @@ public struct RoomSettings: Sendable {
     public var memberIdle: Duration
     public var queueMaxMessages: Int
     public var queueMaxAge: Duration
+    public var queueWhenFull = FullQueuePolicy.reject
     public var connect: ConnectPolicy
     /// Number of newest messages sent to a client on its first JOIN, unless it queries the history itself; 0: none.
     public var historyOnJoin: Int
@@ -53,6 +54,14 @@ public struct RoomSettings: Sendable {
         get { link[keyPath: member] }
         set { link[keyPath: member] = newValue }
     }
+}
+
+/// The message that a full outbox has no place for.
+public enum FullQueuePolicy: String, Sendable, CaseIterable {
+    /// The new one is refused.
+    case reject
+    /// The oldest that was not written yet fails, and its author is notified.
+    case dropOldest = "drop-oldest"
 }
 
 /// When a room has a connection to its backend.

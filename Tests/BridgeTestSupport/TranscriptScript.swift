@@ -65,6 +65,9 @@ public struct TranscriptHeader {
                 room.identity = identity
             }
             if let queue = options["queue"].flatMap({ Int($0) }) { room.queueMaxMessages = queue }
+            if let policy = options["when-full"].flatMap({ FullQueuePolicy(rawValue: $0) }) {
+                room.queueWhenFull = policy
+            }
             if let lines = options["history"].flatMap({ Int($0) }) { room.historyOnJoin = lines }
             room.giveUpAfter = options["give-up"].flatMap { Int($0) }.map { .seconds($0) }
             // Pings have transcripts of their own; elsewhere they would stand between all lines.

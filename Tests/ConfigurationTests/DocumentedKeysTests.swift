@@ -178,6 +178,7 @@ struct DocumentedKeysTests {
         "backoff.reset_after": KeySample("\"1s\"", "\"2s\""),
         "queue.max_messages": KeySample("0", "5"),
         "queue.max_age": KeySample("\"1h\"", "\"off\""),
+        "queue.when_full": KeySample("\"reject\"", "\"drop-oldest\""),
         "connect": KeySample("\"always\"", "\"while-joined\""),
         "history_on_join": KeySample("0", "500"),
         "required": flag,

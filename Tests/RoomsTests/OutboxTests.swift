@@ -53,6 +53,19 @@ struct OutboxTests {
         #expect(outbox.next?.message.id == ChatID("a"))
     }
 
+    @Test("the oldest message that no connection has carried makes room, persisted or not")
+    func makesRoom() {
+        var outbox = Self.outbox("a", "b", "c", written: 1)
+        outbox.linkLost(now: Self.at(2))
+        var last = Self.entry("d")
+        last.state = .accepting(StoreTicket(rawValue: 1))
+        outbox.append(last)
+        let removed = (0..<4).map { _ in outbox.removeOldestUnwritten()?.message.id?.rawValue }
+        #expect(removed == ["b", "c", "d", nil])
+        #expect(ids(outbox) == ["a"])
+        #expect(outbox.settle(through: StoreTicket(rawValue: 1), refused: [StoreTicket(rawValue: 1)]).isEmpty)
+    }
+
     @Test("a confirmation takes out the entry of that id and sender, in any state, and no other")
     func confirm() {
         for written in 0...3 {

@@ -189,6 +189,7 @@ extension RoomSettings {
             receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker, memberIdle: room.memberIdle ?? .zero,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin)
+        queueWhenFull = FullQueuePolicy(rawValue: room.queue.whenFull.rawValue) ?? .reject
         isRequired = room.isRequired
         giveUpAfter = room.giveUpAfter
     }

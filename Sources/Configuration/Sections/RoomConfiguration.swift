@@ -196,13 +196,22 @@ package struct BackoffConfiguration: Equatable, Sendable {
 
 /// The queue for messages while the upstream link is down.
 package struct QueueConfiguration: Equatable, Sendable {
+    package enum WhenFull: String, CaseIterable, Sendable {
+        /// A new message is refused.
+        case reject
+        /// The oldest unsent message fails.
+        case dropOldest = "drop-oldest"
+    }
+
     /// Zero: no queue, messages are refused at once.
     package var maxMessages = 1000
     /// Nil: unlimited.
     package var maxAge: Duration? = .seconds(15 * 60)
+    package var whenFull = WhenFull.reject
 
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey("max_messages", \.maxMessages, .integer(0...1_000_000)),
         ConfigurationKey("max_age", \.maxAge, .durationOrOff),
+        ConfigurationKey("when_full", \.whenFull, .choice),
     ]
 }

@@ -12,7 +12,12 @@ extension Room {
     func submit(_ submission: Submission, from client: ClientID, _ context: RoomsContext) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let lane = lane(of: person)
-        guard !lane.isFull else { return .queueFull }
+        if lane.isFull {
+            guard settings.queueWhenFull == .dropOldest, let oldest = lane.outbox.removeOldestUnwritten() else {
+                return .queueFull
+            }
+            failed(oldest, why: "the queue was full, and newer messages took its place", lane, context)
+        }
         spoke(client, context)
         context.noteChat("up", room: settings.name, nick: person.nick, submission.text)
         let answered = submission.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }

@@ -309,6 +309,13 @@ struct Outbox {
         return entry
     }
 
+    /// Removes the whole message accepted first among those that no connection has carried. One that is still being
+    /// persisted counts: its failure is persisted behind it.
+    mutating func removeOldestUnwritten() -> OutboxEntry? {
+        let queued = lists.first(.queued, where: { !$0.mayHaveArrived && $0.part == nil })
+        return (queued ?? lists.first(.accepting)).flatMap { remove($0) }
+    }
+
     /// Removes a confirmed entry.
     mutating func confirm(_ slot: Int) -> OutboxEntry? {
         if let part = lists[slot]?.part {
