@@ -173,25 +173,32 @@ package final class AccountPreferences {
 
     /// Restores stored preferences.
     ///
+    /// - Parameter fold: the form in which nicks are compared, which may be another than before.
     /// - Returns: the changes of a migration.
-    package func restore(_ stored: [StoredChoices]) -> [StoredChoices] {
+    package func restore(
+        _ stored: [StoredChoices], fold: (String) -> String = AccountName.fold
+    ) -> [StoredChoices] {
         // Earlier versions stored one row for each spelling of a name. Of several rows the folded one is the newest.
         let folded = Set(stored.map(\.account).filter { AccountName.fold($0) == $0 })
         for choices in stored {
             let account = AccountName.fold(choices.account)
-            if choices.account == account || !folded.contains(account) { restore(choices, of: account) }
+            if choices.account == account || !folded.contains(account) { restore(choices, of: account, fold) }
         }
         return stored.filter { !folded.contains($0.account) }.flatMap { other in
             [StoredChoices(account: other.account), self.stored(of: AccountName.fold(other.account))]
         }
     }
 
-    private func restore(_ stored: StoredChoices, of account: String) {
+    private func restore(_ stored: StoredChoices, of account: String, _ fold: (String) -> String) {
         let owner = Owner.account(account)
         if let policy = stored.receipts.flatMap({ ReceiptPolicy(rawValue: $0) }) { setReceipts(policy, of: owner) }
         if stored.wantsNotices { setNotices(true, of: owner) }
         if let rejoins = stored.rejoins { setRejoins(rejoins, account) }
-        for mute in stored.mutes { _ = self.mute(Mute(target: Target(mute.target), nick: mute.nick), for: owner) }
+        for mute in stored.mutes {
+            var target = Target(mute.target)
+            if case .nick = target { target = .nick(fold(mute.nick)) }
+            _ = self.mute(Mute(target: target, nick: mute.nick), for: owner)
+        }
     }
 
     /// Purges the preferences of an earlier account of this name, folded, at its reuse.

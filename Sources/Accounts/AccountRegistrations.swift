@@ -63,8 +63,11 @@ package final class AccountRegistrations {
     /// The number of pending registrations.
     package var count: Int { pending.count }
 
+    /// The key of a pending registration.
+    package func key(of name: String) -> String { accounts.fold(name) }
+
     /// The name of a pending account as written by the client.
-    package func name(written name: String) -> String? { pending[AccountName.fold(name)]?.name }
+    package func name(written name: String) -> String? { pending[accounts.fold(name)]?.name }
 
     // MARK: - Checks
 
@@ -74,7 +77,7 @@ package final class AccountRegistrations {
         case nil: return nil
         case .erroneous: return .badName
         case .inUse:
-            if accounts[name] != nil || pending[AccountName.fold(name)] != nil { return .exists }
+            if accounts[name] != nil || pending[accounts.fold(name)] != nil { return .exists }
             // A nick in use can become an account of its holder only.
             return identities.person(nick: name) != nil ? .inUse : .lookAlike
         }
@@ -100,7 +103,7 @@ package final class AccountRegistrations {
         _ name: String, _ password: SecretBytes, _ client: ClientID, iterations: Int, _ turn: inout Turn
     ) -> PasswordHashing {
         lastAttempt &+= 1
-        pending[AccountName.fold(name)] = Pending(client: client, name: name, attempt: lastAttempt)
+        pending[accounts.fold(name)] = Pending(client: client, name: name, attempt: lastAttempt)
         identities.reserve(account: name)
         return PasswordHashing(
             client: client, attempt: lastAttempt, password: password,

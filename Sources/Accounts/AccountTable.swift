@@ -7,6 +7,8 @@ package final class AccountTable {
     /// Limit of registered accounts, about 400 bytes each in memory and on disk.
     package static let maxRegistered = 10_000
 
+    /// The form in which names are compared. All else finds an account by its own spelling.
+    let fold: (String) -> String
     private var byName: [String: AccountSettings] = [:]
     private var nameByCertificate: [String: String] = [:]
     /// By the user's id or name at the backend, compared as bytes: names that differ in one byte are two users there.
@@ -19,10 +21,13 @@ package final class AccountTable {
     private var iterations: Set<Int> = []
 
     /// - Parameter minIterations: of accounts registered later; nil: registration is off.
-    package init(_ configured: [AccountSettings], minIterations: Int?) {
+    package init(
+        _ configured: [AccountSettings], minIterations: Int?, fold: @escaping (String) -> String = AccountName.fold
+    ) {
+        self.fold = fold
         let cost = (configured.compactMap(\.password?.iterations) + (minIterations.map { [$0] } ?? [])).max()
         passwordCost = cost ?? SCRAMVerifier.defaultIterations
-        for account in configured where byName[AccountName.fold(account.name)] == nil { add(account) }
+        for account in configured where byName[fold(account.name)] == nil { add(account) }
     }
 
     /// The iteration count for a name without an account: one that accounts have, since any other would reveal that the
@@ -42,8 +47,17 @@ package final class AccountTable {
     /// Whether any account may use RELAYMSG.
     package private(set) var mayRelay = false
 
-    /// The account of that name, without regard to ASCII case.
-    package subscript(name: String) -> AccountSettings? { byName[AccountName.fold(name)] }
+    /// The account of that name, without regard to case.
+    package subscript(name: String) -> AccountSettings? { byName[fold(name)] }
+
+    /// The present spelling of the account with stored data under `name`; without such an account the name itself.
+    ///
+    /// Stored names are folded as ASCII, whatever the casemapping: another account of today's that has that name
+    /// otherwise gets none of the data.
+    package func spelling(of name: String) -> String {
+        guard let found = self[name]?.name, AccountName.fold(found) == AccountName.fold(name) else { return name }
+        return found
+    }
 
     package func account(certificate: String) -> AccountSettings? {
         nameByCertificate[certificate].flatMap { byName[$0] }
@@ -55,7 +69,7 @@ package final class AccountTable {
     }
 
     private func add(_ account: AccountSettings) {
-        let folded = AccountName.fold(account.name)
+        let folded = fold(account.name)
         byName[folded] = account
         if let password = account.password { iterations.insert(password.iterations) }
         if account.mayRelay { mayRelay = true }
@@ -66,7 +80,7 @@ package final class AccountTable {
     /// Adds a registered account. False: a configured account has that name and takes precedence.
     package func addRegistered(_ account: AccountSettings) -> Bool {
         guard self[account.name] == nil else { return false }
-        registered.insert(AccountName.fold(account.name))
+        registered.insert(fold(account.name))
         passwordCost = max(passwordCost, account.password?.iterations ?? 0)
         add(account)
         return true

@@ -20,6 +20,12 @@ public enum IRCCasemapping: String, Sendable, CaseIterable {
         }
     }
 
+    /// `text` with those letters lowered that ``ascii`` does not know.
+    public func foldPunctuation(_ text: String) -> String {
+        guard self != .ascii else { return text }
+        return String(decoding: text.utf8.map { Byte.isUpper($0) ? $0 : folded($0) }, as: UTF8.self)
+    }
+
     private func folded(_ byte: UInt8) -> UInt8 {
         if Byte.isUpper(byte) { return byte | 0x20 }
         guard self == .rfc1459 else { return byte }

@@ -49,7 +49,7 @@ package final class IRCServer {
     let whowas = WhowasHistory()
     /// Backends that have or may have persisted data, including those that are no longer configured.
     let keptBackends: Set<String>
-    package let privateMessages = PrivateMessages()
+    package let privateMessages: PrivateMessages
     let addressLimits: AddressLimits
     let lifecycle: Lifecycle
     /// Accounts that can log in.
@@ -103,7 +103,9 @@ package final class IRCServer {
             realname: ServiceName.realname)
         self.cursors = DeliveryCursors(stored?.cursors ?? [], rooms: stored?.rooms ?? [:])
         self.accounts = AccountTable(
-            settings.accounts, minIterations: settings.registration == .nobody ? nil : settings.passwordIterations)
+            settings.accounts, minIterations: settings.registration == .nobody ? nil : settings.passwordIterations,
+            fold: settings.casemapping.fold)
+        self.privateMessages = PrivateMessages(fold: settings.casemapping.fold)
         self.logins = LoginMachine(
             accounts, serverPassword: settings.password, gateways: settings.gateways.map(\.password),
             instanceID: settings.instanceID, tokenBackend: settings.bearerBackend.flatMap { hub.backends[$0] },

@@ -200,8 +200,8 @@ package final class IdentityMap {
         self.rules = settings.rules
         self.generator = NickGenerator(settings: settings.nicks)
         self.instanceID = settings.instanceID
-        self.accountNames = Dictionary(grouping: settings.accounts) { Confusables.skeleton($0) }
-        self.reserved = Set(settings.reserved.map(Confusables.skeleton))
+        self.accountNames = Dictionary(grouping: settings.accounts, by: settings.rules.skeleton)
+        self.reserved = Set(settings.reserved.map(settings.rules.skeleton))
     }
 
     /// Sets the writer for changes of assigned nicks, and the clock that dates them.
@@ -229,7 +229,7 @@ package final class IdentityMap {
         }
 
         var foldedNick: String { rules.fold(person.nick) }
-        var skeleton: String { Confusables.skeleton(person.nick) }
+        var skeleton: String { rules.skeleton(person.nick) }
 
         func rehash() {
             nickHash = UInt32(truncatingIfNeeded: foldedNick.hashValue)
@@ -328,7 +328,7 @@ package final class IdentityMap {
     // MARK: - IRC users
 
     /// Reserves a name, and names confusable with it, for the account of that name.
-    package func reserve(account name: String) { accountNames[Confusables.skeleton(name), default: []].append(name) }
+    package func reserve(account name: String) { accountNames[rules.skeleton(name), default: []].append(name) }
 
     /// Records when an account was registered: older messages of that name belong to another user.
     package func setCreationTime(ofAccount name: String, at moment: ChatTimestamp) { creationTimes[name] = moment }
@@ -338,14 +338,14 @@ package final class IdentityMap {
 
     /// Undoes ``reserve(account:)``.
     package func release(account name: String) {
-        let skeleton = Confusables.skeleton(name)
+        let skeleton = rules.skeleton(name)
         accountNames[skeleton]?.removeAll { $0 == name }
         if accountNames[skeleton]?.isEmpty == true { accountNames[skeleton] = nil }
     }
 
     /// Whether the nick is reserved for an account, or its holder is logged in.
     package func belongsToAccount(nick: String) -> Bool {
-        accountNames[Confusables.skeleton(nick)] != nil || person(nick: nick)?.person.account != nil
+        accountNames[rules.skeleton(nick)] != nil || person(nick: nick)?.person.account != nil
     }
 
     /// Whether a refused nick may become available by logging in.
@@ -357,14 +357,14 @@ package final class IdentityMap {
 
     /// The users with this nick or a confusable one.
     private func holders(of nick: String) -> [Record] {
-        let (same, alike) = (byNick[rules.fold(nick)], bySkeleton[Confusables.skeleton(nick)])
+        let (same, alike) = (byNick[rules.fold(nick)], bySkeleton[rules.skeleton(nick)])
         return (same === alike ? [same] : [same, alike]).compactMap(\.self)
     }
 
     /// The reason to refuse `nick` to `holder` (nil: a new user), who is logged in to `account`.
     package func refusal(nick: String, holder: PersonID?, account: String? = nil) -> NickRefusal? {
         guard rules.isLegal(nick), rules.mayBeTaken(nick) else { return .erroneous }
-        let skeleton = Confusables.skeleton(nick)
+        let skeleton = rules.skeleton(nick)
         if reserved.contains(skeleton) { return .inUse }
         if let owners = accountNames[skeleton], !owners.contains(where: { $0 == account }) { return .inUse }
         for taken in holders(of: nick) where taken.id != holder {
@@ -385,7 +385,7 @@ package final class IdentityMap {
     }
 
     private func areAlike(_ a: String, _ b: String) -> Bool {
-        rules.fold(a) == rules.fold(b) || Confusables.skeleton(a) == Confusables.skeleton(b)
+        rules.fold(a) == rules.fold(b) || rules.skeleton(a) == rules.skeleton(b)
     }
 
     /// Adds an IRC user whose nick was not refused.
@@ -542,7 +542,7 @@ package final class IdentityMap {
             // A number is retained while the name yields the same nick, apart from case.
             let retainsNick =
                 base == oldBase
-                || person.nick != oldBase && Confusables.skeleton(base) == Confusables.skeleton(oldBase)
+                || person.nick != oldBase && rules.skeleton(base) == rules.skeleton(oldBase)
             guard !retainsNick else { return Resolution(id: id, renamed: nil, realnameChanged: true) }
             let oldSource = person.source
             unindexNames(of: record)
@@ -671,7 +671,7 @@ package final class IdentityMap {
 
     /// Whether the nick is reserved for the bridge or for an account.
     private func isReserved(_ nick: String) -> Bool {
-        let skeleton = Confusables.skeleton(nick)
+        let skeleton = rules.skeleton(nick)
         return reserved.contains(skeleton) || accountNames[skeleton] != nil
     }
 

@@ -33,14 +33,18 @@ package final class NickRules: Sendable {
     package let isLegal: @Sendable (String) -> Bool
     /// Whether clients may choose a legal nick. Does not apply to upstream users.
     package let mayBeTaken: @Sendable (String) -> Bool
+    /// Equal for confusable nicks.
+    package let skeleton: @Sendable (String) -> String
 
     package init(
         fold: @escaping @Sendable (String) -> String, isLegal: @escaping @Sendable (String) -> Bool,
-        mayBeTaken: @escaping @Sendable (String) -> Bool = { _ in true }
+        mayBeTaken: @escaping @Sendable (String) -> Bool = { _ in true },
+        skeleton: @escaping @Sendable (String) -> String = { Confusables.skeleton($0) }
     ) {
         self.fold = fold
         self.isLegal = isLegal
         self.mayBeTaken = mayBeTaken
+        self.skeleton = skeleton
     }
 }
 

@@ -46,7 +46,7 @@ import WireBytes
 public final class TranscriptPlayer {
     private let lines: [String]
     private let header: TranscriptHeader
-    private let settings: BridgeSettings
+    private var settings: BridgeSettings
     private var harness: BridgeHarness
     private var deaths: UInt64 = 0
     private var names = TranscriptNames()
@@ -124,6 +124,7 @@ public final class TranscriptPlayer {
         case .prose, .output, .unknown, .time: break
         case .shutdown: harness.shutdown()
         case .death: beginAnew()
+        case .casemapping(let mapping): settings.casemapping = mapping
         case .clientLine(let client, let text): clientLine(client, text)
         case .clientEvent(let client, let words): clientEvent(client, words)
         case .frame(let room, let text): withRoom(room) { frame($0, text) }

@@ -4,6 +4,7 @@ import BridgeTypes
 import Dialects
 import Digests
 import HTTPProtocol
+import IRCProtocol
 public import IRCServer
 import JSONText
 import Rooms
@@ -108,6 +109,9 @@ public struct TranscriptHeader {
                 ? .everybody : options["registration"] == "local" ? .local : .nobody,
             passwordIterations: 4096,
             limits: limits, rooms: rooms, icon: options["icon"])
+        if let mapping = options["casemapping"].flatMap({ IRCCasemapping(rawValue: $0) }) {
+            settings.casemapping = mapping
+        }
         try surround(&settings)
         return settings
     }
@@ -126,6 +130,8 @@ enum TranscriptStep {
     case upstreamEvent(room: String, [String])
     case shutdown
     case death
+    /// Of the next process.
+    case casemapping(IRCCasemapping)
     case unknown
 
     init(_ line: String) {
@@ -137,6 +143,8 @@ enum TranscriptStep {
             self = .shutdown
         } else if line == "B! dies" {
             self = .death
+        } else if line.hasPrefix("B! casemapping ") {
+            self = IRCCasemapping(rawValue: String(line.dropFirst(15))).map { .casemapping($0) } ?? .unknown
         } else if line.hasPrefix("B< ") {
             self = .output
         } else {

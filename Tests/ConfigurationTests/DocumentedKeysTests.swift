@@ -201,6 +201,7 @@ struct DocumentedKeysTests {
         "server.instance_id": KeySample("\"a\"", "\"b\""),
         "server.name": KeySample("\"a.test\"", "\"b.test\""),
         "server.network": KeySample("\"a\"", "\"b\""),
+        "server.casemapping": KeySample("\"ascii\"", "\"rfc1459\""),
         "server.description": KeySample("\"a\"", "\"b\""),
         "server.icon": KeySample("\"https://a.test/i.png\"", "\"https://b.test/i.png\""),
         "server.motd": KeySample("\"a\"", "\"b\""),

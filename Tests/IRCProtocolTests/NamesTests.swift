@@ -14,6 +14,8 @@ struct NamesTests {
     func fold(text: String, ascii: String, rfc1459: String) {
         #expect(IRCCasemapping.ascii.fold(text) == ascii)
         #expect(IRCCasemapping.rfc1459.fold(text) == rfc1459)
+        #expect(IRCCasemapping.ascii.fold(IRCCasemapping.rfc1459.foldPunctuation(text)) == rfc1459)
+        #expect(IRCCasemapping.ascii.foldPunctuation(text) == text)
     }
 
     @Test("folding twice is folding once, byte for byte", arguments: IRCCasemapping.allCases)

@@ -1,6 +1,7 @@
 import Accounts
 import BridgeTypes
 import ChatModel
+import IRCProtocol
 import IRCServer
 import Identities
 import Rooms
@@ -12,10 +13,12 @@ extension Bridge {
     func restore(_ stored: StoredState, now: Now) {
         // Accounts first: their names are no longer available to stored upstream users.
         irc.restoreAccounts(stored.accounts)
-        for chosen in irc.choices.restore(stored.choices) { context.keep(.choices(chosen)) }
+        for chosen in irc.choices.restore(stored.choices, fold: settings.casemapping.fold) {
+            context.keep(.choices(chosen))
+        }
         // The configuration may spell the name differently now.
         for membership in stored.memberships {
-            irc.memberships.restore(membership, of: irc.accounts[membership.account]?.name ?? membership.account)
+            irc.memberships.restore(membership, of: irc.accounts.spelling(of: membership.account))
         }
         irc.restoreConversations(stored)
         context.identities.restore(stored.identities, now: now)

@@ -29,6 +29,7 @@ extension BridgeSettings {
             rooms.append(settings)
         }
         var settings = BridgeSettings(serverName: configuration.server.name, instanceID: instanceID, rooms: rooms)
+        settings.casemapping = configuration.server.casemapping
         settings.network = configuration.server.network
         settings.version = BuildInformation.version
         settings.motd =

@@ -1,4 +1,4 @@
-import WireBytes
+import IRCProtocol
 
 extension ConfigurationCompletion {
     mutating func checkAccounts() {
@@ -14,7 +14,7 @@ extension ConfigurationCompletion {
             if origin("\(at).name") == nil { report(whole, "this account has no name") }
             if !account.name.isEmpty {
                 let place = origin("\(at).name") ?? whole
-                let folded = ASCII.lowercased(account.name)
+                let folded = configuration.server.casemapping.fold(account.name)
                 if let first = names[folded] {
                     report(place, "\(called) is defined twice (first at \(first))")
                 } else {

@@ -1,6 +1,6 @@
 import Dialects
 import HTTPProtocol
-import WireBytes
+import IRCProtocol
 
 extension ConfigurationCompletion {
     mutating func completeRooms() {
@@ -26,8 +26,7 @@ extension ConfigurationCompletion {
             // An empty name was reported; its channel would only be a second complaint.
             room.complete(takesName: !room.name.isEmpty && !isRefused("\(at).channel"))
             if !room.channel.isEmpty, !room.isTemplate {
-                // CASEMAPPING=ascii.
-                let folded = ASCII.lowercased(room.channel)
+                let folded = configuration.server.casemapping.fold(room.channel)
                 if let other = channels[folded], other != room.name {
                     report(
                         origin("\(at).channel") ?? whole,

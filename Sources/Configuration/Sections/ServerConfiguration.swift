@@ -1,9 +1,13 @@
+import IRCProtocol
+
 /// The IRC server itself.
 package struct ServerConfiguration: Equatable, Sendable {
     /// Empty: generated, and stored in the state directory.
     package var instanceID = ""
     /// The server's name on IRC. Loading replaces it by the host's name.
     package var name = "chatbridge.local"
+    /// How names of users, channels and accounts are compared: ISUPPORT CASEMAPPING.
+    package var casemapping = IRCCasemapping.ascii
     /// ISUPPORT NETWORK.
     package var network = "chatbridge"
     /// The server's description in LINKS and WHOIS; empty: the network's name, and none.
@@ -41,6 +45,7 @@ package struct ServerConfiguration: Equatable, Sendable {
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey("instance_id", \.instanceID, .string(ConfigurationChecks.instanceID)),
         ConfigurationKey("name", \.name, .string(ConfigurationChecks.serverName)),
+        ConfigurationKey("casemapping", \.casemapping, .choice),
         ConfigurationKey("network", \.network, .string(ConfigurationChecks.network)),
         ConfigurationKey("description", \.description, .string(ConfigurationChecks.oneLine)),
         ConfigurationKey("icon", \.icon, .string(ConfigurationChecks.icon)),

@@ -37,11 +37,10 @@ extension IRCServer {
             let puppet = context.identities.puppetID(of: person, backend: room.settings.backend)
             return reply(markerMessage(room.channel, room.marker(ofAuthor: puppet)?.at), session)
         }
-        let folded = settings.casemapping.fold(target)
         reply(
             markerMessage(
                 PrintableText.word(target),
-                privateMessages.markers.marker(of: markerOwner(personID, person), with: folded)),
+                privateMessages.markers.marker(of: markerOwner(personID, person), with: target)),
             session)
     }
 
@@ -65,17 +64,16 @@ extension IRCServer {
             return refuseMarker(nick, "INVALID_PARAMS", "Nobody has such a name", session)
         }
         let owner = markerOwner(personID, person)
-        let folded = settings.casemapping.fold(nick)
         let target = min(at, context.now.wall)
-        let outcome = privateMessages.moveMarker(owner, with: folded, to: target)
+        let outcome = privateMessages.moveMarker(owner, with: nick, to: target)
         guard outcome != .full else {
             return refuseMarker(nick, "INTERNAL_ERROR", "You have too many read markers", session)
         }
         // Markers without an account have no later owner.
         if outcome == .moved, person.account != nil {
-            context.keep(.marker(PrivateMarkers.storedKey, PrivateMarkers.stored(owner, with: folded, target)))
+            context.keep(.marker(PrivateMarkers.storedKey, PrivateMarkers.stored(owner, with: nick, target)))
         }
-        let line = markerMessage(nick, privateMessages.markers.marker(of: owner, with: folded))
+        let line = markerMessage(nick, privateMessages.markers.marker(of: owner, with: nick))
         tellMarker(line, moved: outcome == .moved, session)
     }
 

@@ -112,7 +112,7 @@ extension IRCServer {
             registrations.begin(
                 name, SecretBytes(password.utf8), session.id, iterations: settings.passwordIterations, &$0)
         }
-        session.registration = RegistrationTry(name: AccountName.fold(name), label: session.response?.label)
+        session.registration = RegistrationTry(name: registrations.key(of: name), label: session.response?.label)
         // The label is for the later answer; until then lines for other clients are not part of the response.
         session.deferResponse()
         context.timers.set(.registration(session.id), at: context.now.monotonic + AccountRegistrations.timeout)
@@ -209,7 +209,7 @@ extension IRCServer {
             case .shadowed(let name):
                 context.note(
                     .warn, "account-shadowed",
-                    "an account that somebody made has the name of a configured one, which counts",
+                    "a registered account has the name of another one, which counts; its data stays in the store",
                     ["account": name])
             }
         }

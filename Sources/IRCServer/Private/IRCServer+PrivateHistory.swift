@@ -163,7 +163,7 @@ extension IRCServer {
 
     /// Restores the conversations, after the accounts.
     package func restoreConversations(_ stored: StoredState) {
-        privateMessages.restore(stored.conversations, stored.nicks) { accounts[$0]?.name ?? $0 }
+        privateMessages.restore(stored.conversations, stored.nicks, spell: accounts.spelling)
         keepConversationChanges()
     }
 

@@ -1,10 +1,13 @@
 import ChatModel
+import WireBytes
 
 /// Read markers of private conversations.
 package struct PrivateMarkers {
     /// Limit per person: more than any user has conversations; beyond it a new one is refused.
     static let maxCountOfPerson = 200
 
+    /// The form in which nicks are compared. Stored nicks are folded as ASCII, which any other form can be made of.
+    private let fold: (String) -> String
     /// By owner, then by the folded nick of the other party.
     private var markers: [ChatID: [String: ChatTimestamp]] = [:]
 
@@ -15,11 +18,13 @@ package struct PrivateMarkers {
         case full
     }
 
-    func marker(of owner: ChatID, with nick: String) -> ChatTimestamp? { markers[owner]?[nick] }
+    init(fold: @escaping (String) -> String) { self.fold = fold }
+
+    func marker(of owner: ChatID, with nick: String) -> ChatTimestamp? { markers[owner]?[fold(nick)] }
 
     /// Markers only move forward.
     mutating func move(_ owner: ChatID, with nick: String, to at: ChatTimestamp) -> Outcome {
-        let own = markers[owner] ?? [:]
+        let (own, nick) = (markers[owner] ?? [:], fold(nick))
         if let old = own[nick], at <= old { return .stays }
         guard own[nick] != nil || own.count < Self.maxCountOfPerson else { return .full }
         markers[owner, default: [:]][nick] = at
@@ -35,7 +40,7 @@ package struct PrivateMarkers {
 
     /// A reader of that room: the owner, and the nick of the other party.
     static func stored(_ owner: ChatID, with nick: String, _ at: ChatTimestamp) -> StoredMarker {
-        StoredMarker(reader: ChatID(owner.canonical + " " + nick), at: at, sequence: 0)
+        StoredMarker(reader: ChatID(owner.canonical + " " + ASCII.lowercased(nick)), at: at, sequence: 0)
     }
 
     /// The owner of a reader of that room, and the nick of the other party.

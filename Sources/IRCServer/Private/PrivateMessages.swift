@@ -7,7 +7,14 @@ import WireBytes
 package final class PrivateMessages {
     private(set) var conversations = PrivateConversations()
     private(set) var recent = RecentPrivateMessages()
-    private(set) var markers = PrivateMarkers()
+    private(set) var markers: PrivateMarkers
+    private let fold: (String) -> String
+
+    /// - Parameter fold: the form in which nicks are compared.
+    init(fold: @escaping (String) -> String) {
+        self.fold = fold
+        markers = PrivateMarkers(fold: fold)
+    }
 
     // MARK: - Conversations
 
@@ -37,7 +44,7 @@ package final class PrivateMessages {
     func forget(account: String) { conversations.forget(account: account) }
 
     package func restore(_ stored: [StoredConversation], _ nicks: [StoredNick], spell: (String) -> String) {
-        conversations.restore(stored, nicks, spell: spell)
+        conversations.restore(stored, nicks, spell: spell, fold: fold)
     }
 
     // MARK: - Recent messages

@@ -15,7 +15,8 @@ extension IdentitySettings {
             rules: NickRules(
                 fold: { casemapping.fold($0) },
                 isLegal: { IRCNames.isValidNickname($0, maxBytes: nicks.maxBytes, utf8: nicks.utf8) },
-                mayBeTaken: { !relays || !RelayedName.isOne($0) }),
+                mayBeTaken: { !relays || !RelayedName.isOne($0) },
+                skeleton: { Confusables.skeleton(casemapping.foldPunctuation($0)) }),
             instanceID: settings.instanceID, reserved: [settings.serverName, "bridge", "*bridge"],
             accounts: settings.accounts.map(\.name))
     }

@@ -342,8 +342,13 @@ package struct PrivateConversations {
 
     /// Restores the records of an earlier process.
     ///
-    /// - Parameter spell: the present spelling of an account's name.
-    package mutating func restore(_ kept: [StoredConversation], _ nicks: [StoredNick], spell: (String) -> String) {
+    /// - Parameters:
+    ///   - spell: the present spelling of an account's name.
+    ///   - fold: the form in which nicks are compared, which may be another than before.
+    package mutating func restore(
+        _ kept: [StoredConversation], _ nicks: [StoredNick], spell: (String) -> String,
+        fold: (String) -> String = AccountName.fold
+    ) {
         for known in kept {
             guard let parties = known.key.parties else { continue }
             let pair = Pair(parties.one, parties.other)
@@ -370,7 +375,9 @@ package struct PrivateConversations {
                 continue
             }
             accounts[account]?.name = spell(known.account)
-            hold(Nick(folded: known.folded, nick: known.nick), account)
+            let folded = fold(known.nick)
+            hold(Nick(folded: folded, nick: known.nick), account)
+            if folded != known.folded { changes += [.removeNick(folded: known.folded), self.kept(folded: folded)] }
         }
     }
 }
