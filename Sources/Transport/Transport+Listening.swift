@@ -179,6 +179,9 @@ extension Transport {
     /// - Throws: the reason why the new ones cannot be used; the old ones stay in force.
     public func reloadCertificates(_ id: ListenerID) throws(TLSSetupError) { try listeners[id]?.security?.reload() }
 
+    /// The listeners with TLS.
+    public var securedListeners: [ListenerID] { listeners.filter { $0.value.security != nil }.map(\.key) }
+
     private func watchCertificateFiles() {
         if timers[.certificates] == nil { timers.set(.certificates, at: now + TLSLimits.fileCheckInterval) }
     }

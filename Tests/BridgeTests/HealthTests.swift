@@ -80,6 +80,10 @@ struct HealthTests {
             [[http]]
             bind = "http://127.0.0.1:0"
             """)
+        return try await start(configuration)
+    }
+
+    static func start(_ configuration: Configuration) async throws -> BridgeService {
         let log = Logger(subsystem: .main, configuration: LogConfiguration(), sink: SilentSink())
         return try await BridgeService.start(
             configuration, instanceID: "test", environment: testEnvironment([:]), log: log
@@ -168,12 +172,12 @@ struct HTTPConfigurationTests {
     static let cases = [
         ProblemCase("no bind", "[[http]]\nserve = [\"health\"]", "chatbridge.toml:2:1: this HTTP listener has no bind"),
         ProblemCase(
-            "an unknown scheme", "[[http]]\nbind = \"https://127.0.0.1:1\"",
-            "chatbridge.toml:3:8: unknown scheme \"https://\"; known schemes: http://, http+insecure://"),
+            "an unknown scheme", "[[http]]\nbind = \"ws://127.0.0.1:1\"",
+            "chatbridge.toml:3:8: unknown scheme \"ws://\"; known schemes: http://, https://, http+insecure://"),
         ProblemCase(
             "no scheme", "[[http]]\nbind = \"127.0.0.1:1\"",
             "chatbridge.toml:3:8: an HTTP listener is written as SCHEME://HOST:PORT; known schemes: http://, "
-                + "http+insecure://"),
+                + "https://, http+insecure://"),
         ProblemCase(
             "plain text beyond loopback", "[[http]]\nbind = \"http://0.0.0.0:1\"",
             "chatbridge.toml:3:8: plain text beyond loopback must say so: write \"http+insecure://0.0.0.0:1\" "

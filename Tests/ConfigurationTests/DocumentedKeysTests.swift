@@ -104,6 +104,9 @@ struct DocumentedKeysTests {
     private static let ircs: KeyValuePairs = [
         "bind": "\"ircs://127.0.0.1:6697\"", "cert": "\"/cert-a\"", "key": "\"/key-a\"",
     ]
+    private static let https: KeyValuePairs = [
+        "bind": "\"https://127.0.0.1:9667\"", "cert": "\"/cert-a\"", "key": "\"/key-a\"",
+    ]
     private static let anybody = "[identity]\nrequire_login = \"never\""
 
     static let samples: [String: KeySample] = {
@@ -318,6 +321,9 @@ struct DocumentedKeysTests {
         "limits.history_limit": KeySample("1", "2"),
 
         "http.bind": KeySample("\"http://127.0.0.1:1\"", "\"http+insecure://0.0.0.0:2\""),
+        "http.cert": KeySample("\"/cert-a\"", "\"/cert-b\"", https),
+        "http.key": KeySample("\"/key-a\"", "\"/key-b\"", https),
+        "http.min_tls": KeySample("\"1.2\"", "\"1.3\"", https),
         "http.serve": KeySample("[\"health\"]", "[\"health\", \"media\"]", elsewhere: media),
         "http.hosts": KeySample("[\"a.test\"]", "[\"b.test\"]"),
         "http.trusted_proxies": KeySample("[\"10.0.0.1\"]", "[\"10.0.0.2\"]"),

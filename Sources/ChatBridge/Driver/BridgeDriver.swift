@@ -107,9 +107,9 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    /// Reads the listeners' certificates again, changed or not.
+    /// Reads the certificates of all listeners of the loop again, changed or not.
     func reloadCertificates(_ transport: Transport) {
-        for listener in listeners.keys {
+        for listener in transport.securedListeners {
             do throws(TLSSetupError) {
                 try transport.reloadCertificates(listener)
             } catch {

@@ -140,8 +140,9 @@ struct BridgePlan: Sendable {
                     case .media: media?.routes ?? []
                     }
                 }, proxies: http.proxies)
-            addresses += try router.httpServer.listen(
-                ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
+            var options = ListenOptions(host: endpoint.host, port: endpoint.port)
+            options.tls = http.tlsSettings()
+            addresses += try router.httpServer.listen(options, site: site, transport: transport)
         }
         return addresses
     }

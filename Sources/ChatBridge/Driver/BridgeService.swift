@@ -10,7 +10,7 @@ struct BridgeService {
     /// Where HTTP is served, as bound.
     let httpAddresses: [SocketAddress]
     private let store: StoreDriver?
-    private let loop: NetworkLoop
+    let loop: NetworkLoop
     private let ended: AsyncStream<Void>
 
     /// Opens the store, the listeners and the rooms' links.

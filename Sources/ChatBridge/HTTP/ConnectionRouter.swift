@@ -68,7 +68,7 @@ final class ConnectionRouter: TransportDelegate {
     }
 
     func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
-        owner(listener).handshakeFailed(end, listener: listener, peer: peer, transport: transport)
+        bridge.handshakeFailed(end, listener: listener, peer: peer, transport: transport)
     }
 
     func proxyHeaderFailed(

@@ -101,7 +101,7 @@ final class HTTPServer: LoopClient {
 
     // MARK: - The owner's side
 
-    /// Opens a listener. TLS belongs into `options`, once a transport can have it.
+    /// Opens a listener, with TLS where `options` have it.
     func listen(
         _ options: ListenOptions, site: HTTPSite, transport: Transport
     ) throws(TransportError) -> [SocketAddress] {

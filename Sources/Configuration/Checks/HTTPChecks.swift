@@ -26,6 +26,7 @@ extension ConfigurationCompletion {
                     place,
                     "plain text beyond loopback must say so: write \"http+insecure://\(endpoint)\" (or bind 127.0.0.1)")
             }
+            checkTLS(http, at: at)
             if http.trustedProxies.contains(.unix), let place = origin("\(at).trusted_proxies") {
                 report(place, "HTTP is not served on socket files: \"unix\" is nobody here")
             }

@@ -6,24 +6,48 @@ extension ConfigurationCompletion {
     // MARK: - Listeners
 
     mutating func checkTLS(_ listener: ListenerConfiguration, at path: String) {
+        let bind = listener.bind
         let files = [("cert", listener.certificate), ("key", listener.key), ("client_ca", listener.clientAuthorities)]
-        guard listener.bind.isSecure else {
-            for (key, file) in files where !file.isEmpty {
-                report(
-                    origin("\(path).\(key)") ?? .builtIn,
-                    "\(listener.bind.scheme.rawValue):// has no TLS, so no \(key); "
-                        + "write bind = \"\(listener.bind.scheme.secured.rawValue)://\(listener.bind.endpoint)\"")
-            }
-            return
+        guard bind.isSecure else {
+            return refuse(
+                files, of: bind.scheme.rawValue, secured: "\(bind.scheme.secured.rawValue)://\(bind.endpoint)", at: path
+            )
         }
+        checkTLS(files, of: bind.scheme.rawValue, at: path) { listener.tlsSettings($0) }
+    }
+
+    mutating func checkTLS(_ http: HTTPConfiguration, at path: String) {
+        let bind = http.bind
+        let files = [("cert", http.certificate), ("key", http.key)]
+        guard bind.isSecure else {
+            return refuse(files, of: bind.scheme.rawValue, secured: "https://\(bind.endpoint)", at: path)
+        }
+        checkTLS(files, of: bind.scheme.rawValue, at: path) { http.tlsSettings($0) }
+    }
+
+    /// Files of a listener without TLS.
+    private mutating func refuse(
+        _ files: [(key: String, file: String)], of scheme: String, secured: String, at path: String
+    ) {
+        for (key, file) in files where !file.isEmpty {
+            report(
+                origin("\(path).\(key)") ?? .builtIn,
+                "\(scheme):// has no TLS, so no \(key); write bind = \"\(secured)\"")
+        }
+    }
+
+    /// - Parameter files: certificate and key first.
+    private mutating func checkTLS(
+        _ files: [(key: String, file: String)], of scheme: String, at path: String,
+        settings: ((String) -> TLSSource) -> TLSServerSettings?
+    ) {
         for (key, file) in files.prefix(2) where file.isEmpty {
             report(
                 origin("\(path).bind") ?? .builtIn,
-                "\(listener.bind.scheme.rawValue):// needs a certificate, and \(key) is not set; \"chatbridge cert self-signed\" makes one"
-            )
+                "\(scheme):// needs a certificate, and \(key) is not set; \"chatbridge cert self-signed\" makes one")
         }
-        guard !listener.certificate.isEmpty, !listener.key.isEmpty else { return }
-        guard let sources = sources(files, at: path), let settings = listener.tlsSettings({ sources[$0] ?? .file($0) })
+        guard !files.prefix(2).contains(where: \.file.isEmpty), let sources = sources(files, at: path),
+            let settings = settings({ sources[$0] ?? .file($0) })
         else { return }
         do throws(TLSSetupError) {
             try settings.check()

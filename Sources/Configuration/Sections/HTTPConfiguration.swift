@@ -1,3 +1,5 @@
+import Transport
+
 /// One listener for supervisors, scrapers and browsers.
 package struct HTTPConfiguration: Equatable, Sendable {
     package enum Service: String, CaseIterable, Sendable {
@@ -16,12 +18,31 @@ package struct HTTPConfiguration: Equatable, Sendable {
     /// Web servers with a trusted X-Forwarded-For; empty: none.
     package var trustedProxies: [TrustedPeer] = []
 
+    /// Paths of PEM files; only for `https://`, which needs both.
+    package var certificate = ""
+    package var key = ""
+    package var minimumTLS = TLSVersion.v12
+
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey("bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\"")),
+        ConfigurationKey("cert", \.certificate, .string()),
+        ConfigurationKey("key", \.key, .string()),
+        ConfigurationKey("min_tls", \.minimumTLS, .choice),
         ConfigurationKey("serve", \.serve, .httpServices),
         ConfigurationKey("hosts", \.hosts, .hostNames),
         ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
     ]
+}
+
+extension HTTPConfiguration {
+    /// Nil for listeners without TLS.
+    package func tlsSettings(_ source: (String) -> TLSSource = TLSSource.file) -> TLSServerSettings? {
+        guard bind.isSecure else { return nil }
+        var settings = TLSServerSettings(identity: TLSIdentity(certificate: source(certificate), key: source(key)))
+        settings.minimumVersion = minimumTLS
+        settings.plainTextAnswer = ListenerConfiguration.plainHTTPAnswer(scheme: "https")
+        return settings
+    }
 }
 
 /// Where HTTP is served.
@@ -29,6 +50,7 @@ package struct HTTPListenerAddress: Hashable, ConfigurationText {
     package enum Scheme: String, CaseIterable, Sendable {
         /// Plain text; loopback only.
         case http
+        case https
         /// Plain text where others can read it; the name is the consent.
         case httpInsecure = "http+insecure"
     }
@@ -41,13 +63,14 @@ package struct HTTPListenerAddress: Hashable, ConfigurationText {
 
     package var description: String { "\(scheme.rawValue)://\(endpoint)" }
     package var isLoopback: Bool { endpoint.isLoopback }
+    package var isSecure: Bool { scheme == .https }
 
     package init(scheme: Scheme, endpoint: HostPort) {
         self.scheme = scheme
         self.endpoint = endpoint
     }
 
-    /// Parses `http://HOST[:PORT]` and `http+insecure://HOST[:PORT]`. Port 0 takes any free port.
+    /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` and `http+insecure://HOST[:PORT]`. Port 0 takes any free port.
     package init(parsing text: String) throws(AddressError) {
         let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
         guard let mark = text.firstRange(of: "://") else {

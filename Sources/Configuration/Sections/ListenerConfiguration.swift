@@ -188,10 +188,12 @@ extension ListenerConfiguration {
     package static let plainTextAnswer =
         "ERROR :This port speaks TLS: turn TLS on in your client, or use the plain port\r\n"
 
-    /// The answer to plain HTTP on this port.
-    package static let plainHTTPAnswer =
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 33\r\n"
-        + "Connection: close\r\n\r\nThis port speaks TLS: use wss://\n"
+    /// The answer to plain HTTP on a port for `scheme`.
+    static func plainHTTPAnswer(scheme: String) -> String {
+        let body = "This port speaks TLS: use \(scheme)://\n"
+        return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            + "Content-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n" + body
+    }
 
     /// Nil for listeners without TLS.
     ///
@@ -204,7 +206,7 @@ extension ListenerConfiguration {
         settings.minimumVersion = minimumTLS
         if asksForCertificates { settings.clientCertificates = .welcomed }
         if !clientAuthorities.isEmpty { settings.clientCertificates = .requested(source(clientAuthorities)) }
-        settings.plainTextAnswer = bind.isWebSocket ? Self.plainHTTPAnswer : Self.plainTextAnswer
+        settings.plainTextAnswer = bind.isWebSocket ? Self.plainHTTPAnswer(scheme: "wss") : Self.plainTextAnswer
         return settings
     }
 }
