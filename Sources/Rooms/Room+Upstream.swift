@@ -34,6 +34,7 @@ extension Room {
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         joinBatches.linkCameUp(at: context.now.monotonic)
+        if settings.relayNick != nil { _ = sharedPerson(context) }
         context.timers.cancel(.netsplit(id))
         expectsNoLink(context)
         lane.cutRestored()
@@ -182,12 +183,13 @@ extension Room {
         var shown = message
         let speaker: PersonID
         let quoted = ownWordsQuoted(message)
+        var name: String?
         if let person = present(personBehind(message.sender), context) {
             speaker = person
         } else {
-            speaker = overflow(context)
-            let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
-            shown.text = "<\(PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60))> " + message.text
+            speaker = sharedPerson(context)
+            name = sharedName(message.sender)
+            shown.text = sharedPrefix(message.sender) + message.text
         }
         endTyping(speaker, announced: false, context)
         guard let person = context.identities[speaker] else { return }
@@ -206,7 +208,7 @@ extension Room {
             enter(
                 msgid: msgid, upstreamID: message.id,
                 puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
-                sender: message.sender, nick: quoted?.nick ?? person.nick,
+                sender: message.sender, nick: quoted?.nick ?? name ?? person.nick,
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
                 stored(

@@ -25,6 +25,8 @@ public struct RoomSettings: Sendable {
     public var connect: ConnectPolicy
     /// Number of newest messages sent to a client on its first JOIN, unless it queries the history itself; 0: none.
     public var historyOnJoin: Int
+    /// Relay mode: this nick says `<name> text` for all upstream people; nil: they are IRC users themselves.
+    public var relayNick: String?
     /// Counts for the readiness of the bridge.
     public var isRequired = true
     /// A room without a link for longer counts as failed; nil: never.

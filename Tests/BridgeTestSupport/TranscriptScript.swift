@@ -70,6 +70,7 @@ public struct TranscriptHeader {
                 room.queueWhenFull = policy
             }
             if let lines = options["history"].flatMap({ Int($0) }) { room.historyOnJoin = lines }
+            room.relayNick = options["relay"]
             room.giveUpAfter = options["give-up"].flatMap { Int($0) }.map { .seconds($0) }
             // Pings have transcripts of their own; elsewhere they would stand between all lines.
             if options["pings"] == nil { room.ping = .zero }

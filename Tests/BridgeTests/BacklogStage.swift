@@ -35,7 +35,7 @@ final class BacklogStage {
     init(
         rooms: Int = 1, limits: LimitSettings? = nil, store: StoreStage? = StoreStage(), rejoins: Bool = true,
         historyOnJoin: Int = 0,
-        _ change: (inout DialectTraits) -> Void = { _ in }
+        _ change: (inout DialectTraits) -> Void = { _ in }, room adjust: (inout RoomSettings) -> Void = { _ in }
     ) throws {
         let rooms = try (0..<rooms).map { index in
             var room = RoomSettings(
@@ -44,6 +44,7 @@ final class BacklogStage {
             room.ping = .zero
             room.queueMaxMessages = 10_000
             room.historyOnJoin = historyOnJoin
+            adjust(&room)
             return room
         }
         let accounts = ["alice", "bob"].map {

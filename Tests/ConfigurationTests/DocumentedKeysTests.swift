@@ -159,6 +159,8 @@ struct DocumentedKeysTests {
     /// What a room, a backend and the defaults of rooms all have.
     private static let room: [String: KeySample] = [
         "dialect": KeySample("\"typed\"", "\"swiftchat\""),
+        "mode": KeySample("\"puppet\"", "\"relay\""),
+        "relay_nick": KeySample("\"a\"", "\"b\"", ["mode": "\"relay\""]),
         "identity": KeySample("\"puppet\"", "\"single\""),
         "receipts": KeySample("\"speaking\"", "\"off\""),
         "member_idle": KeySample("\"1m\"", "\"off\""),

@@ -191,6 +191,7 @@ extension RoomSettings {
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
             connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin)
         queueWhenFull = FullQueuePolicy(rawValue: room.queue.whenFull.rawValue) ?? .reject
+        relayNick = room.mode == .relay ? room.relayNick : nil
         isRequired = room.isRequired
         giveUpAfter = room.giveUpAfter
     }

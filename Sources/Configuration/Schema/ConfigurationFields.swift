@@ -281,6 +281,11 @@ package enum ConfigurationChecks {
             : "an account's name is 1 to \(maxAccountBytes) bytes that a nick may have: no spaces, no @ ! * , : . #"
     }
 
+    @Sendable static func relayNick(_ text: String) -> String? {
+        IRCNames.isValidNickname(text, maxBytes: maxAccountBytes, utf8: true)
+            ? nil : "relay_nick is a nick of 1 to \(maxAccountBytes) bytes, such as \"relay\""
+    }
+
     @Sendable static func channel(_ text: String) -> String? {
         if text.isEmpty { return nil }
         guard text.utf8.first == UInt8(ascii: "#") else { return "a channel begins with \"#\"" }

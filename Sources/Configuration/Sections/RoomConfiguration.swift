@@ -10,6 +10,14 @@ package struct RoomConfiguration: Equatable, Sendable {
         case single
     }
 
+    /// How IRC users see upstream people.
+    package enum Mode: String, CaseIterable, Sendable {
+        /// As IRC users.
+        case puppet
+        /// As `<name> text` of one nick.
+        case relay
+    }
+
     package enum Receipts: String, CaseIterable, Sendable {
         /// A moved read marker is sent upstream.
         case marker
@@ -52,6 +60,9 @@ package struct RoomConfiguration: Equatable, Sendable {
 
     /// A name of ``DialectTable``, never an alias, or of ``Configuration/dialects``.
     package var dialect = "envelope"
+    package var mode = Mode.puppet
+    /// Of ``Mode/relay``.
+    package var relayNick = "relay"
     package var identity = Identity.auto
     package var receipts = Receipts.marker
     /// A person leaves after this long without a frame, where the wire has no leave. Nil: never.
@@ -118,6 +129,8 @@ package struct RoomConfiguration: Equatable, Sendable {
     /// The keys that rooms, backends and `[room_defaults]` share.
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey("dialect", \.dialect, .dialect),
+        ConfigurationKey("mode", \.mode, .choice),
+        ConfigurationKey("relay_nick", \.relayNick, .string(ConfigurationChecks.relayNick)),
         ConfigurationKey("identity", \.identity, .choice),
         ConfigurationKey("receipts", \.receipts, .choice),
         ConfigurationKey("member_idle", \.memberIdle, .durationOrOff),

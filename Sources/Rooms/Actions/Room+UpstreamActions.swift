@@ -82,22 +82,25 @@ extension Room {
         edit.text = secretFinder(context).scrubbed(edit.text)
         edit.attachments = withoutSecrets(edit.attachments, context)
         // No author can be shown where the room is full: attributed to the backend.
-        let author = author(of: original, editing: edit.sender).flatMap { present(personBehind($0), context) }
+        let editor = author(of: original, editing: edit.sender)
+        let relayed = settings.relayNick == nil ? nil : editor.map { sharedPrefix($0) }
+        let author = relayed == nil ? editor.flatMap { present(personBehind($0), context) } : sharedPerson(context)
         // Backends report that a message changed, not the difference.
         let before = recent.text(of: original.msgid)
         let isNews = recent.edit(msgid: original.msgid, text: edit.text, byAuthor: author != nil)
         guard isNews || !edit.attachments.isEmpty else { return }
         guard let author, let person = context.identities[author] else { return tellChanged(original, edit, context) }
         if isNews {
-            context.keep(.edit(storedKey, msgid: original.msgid, text: edit.text))
-            archive.edit(msgid: original.msgid, text: edit.text)
+            context.keep(.edit(storedKey, msgid: original.msgid, text: (relayed ?? "") + edit.text))
+            archive.edit(msgid: original.msgid, text: (relayed ?? "") + edit.text)
         }
         let change = before.flatMap { Self.substitution(from: $0, to: edit.text) }
         show(
             .said(
                 RoomMessage(
                     at: shownTime(edit.at, context), speaker: RoomSpeaker(person),
-                    words: words(change ?? "* " + withNicks(edit.text, context), of: edit, context),
+                    words: words(
+                        (relayed ?? "") + (change ?? "* " + withNicks(edit.text, context)), of: edit, context),
                     whole: original.msgid, replyTo: original.msgid)), to: RoomAudience(by: person))
     }
 

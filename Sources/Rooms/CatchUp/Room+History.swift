@@ -524,13 +524,10 @@ extension Room {
                 nick: quoted?.nick ?? nick ?? PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60),
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
-                let speaker = context.identities.preview(
-                    personBehind(remotes.named(message.sender)), backend: settings.backend,
-                    authenticated: traits.authenticatesSenders)
+                let form = historyForm(message, context)
                 return stored(
-                    keepingFiles(message, context), sequence: sequence, msgid: msgid, at: at, nick: speaker.nick,
-                    source: speaker.source,
-                    account: speaker.account)
+                    keepingFiles(message, context), sequence: sequence, msgid: msgid, at: at, nick: form.nick,
+                    source: form.source, account: form.account, text: form.text)
             }
         }
     }

@@ -180,13 +180,10 @@ extension Room {
                 backend: settings.backend, room: settings.upstreamRoom,
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
             if let id = message.id { msgids[id] = msgid }
-            let speaker = context.identities.preview(
-                personBehind(remotes.named(message.sender)), backend: settings.backend,
-                authenticated: traits.authenticatesSenders)
+            let form = historyForm(message, context)
             var row = stored(
                 keepingFiles(message, context), sequence: place, msgid: msgid, at: shownTime(message.at, context),
-                nick: speaker.nick,
-                source: speaker.source, account: speaker.account)
+                nick: form.nick, source: form.source, account: form.account, text: form.text)
             row.replyTo = row.replyTo ?? message.replyTo.flatMap { msgids[$0] }
             return row
         }

@@ -21,12 +21,14 @@ extension Room {
         remotes.isTypingShown(id) || person.clients.contains { locals[$0]?.typing != nil }
     }
 
-    /// The IRC side of a frame's sender, added to the room when new. Nil when the room has no place for another nick.
+    /// The IRC side of a frame's sender, added to the room when new. Nil when the person has no nick of their
+    /// own: in relay mode, or when the room has no place for another.
     ///
     /// - Parameter mayWait: no visible action follows, so the JOIN may be batched.
     package func present(_ sender: ChatPerson, mayWait: Bool = false, _ context: RoomsContext) -> PersonID? {
         let sender = remotes.named(sender)
         if let ours = ownPerson(sender) { return ours }
+        guard settings.relayNick == nil else { return nil }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
         if let known = context.identities.known(key), remotes.contains(known) {
             remotes.seen(known, at: context.now.monotonic)
@@ -96,8 +98,8 @@ extension Room {
             guard !traits.tellsOfLeaves || joinBatches.linkedAt.map({ lastSeen < $0 }) ?? false else { continue }
             vanish(person, kind, context)
         }
-        if let overflow = remotes.overflow, context.now.monotonic - overflow.lastSeen >= settings.memberIdle,
-            let person = remotes.takeOverflow()
+        if let shared = remotes.shared, context.now.monotonic - shared.lastSeen >= settings.memberIdle,
+            let person = remotes.takeShared()
         {
             departed(person, reason: "idle", context)
         }
@@ -108,29 +110,65 @@ extension Room {
     func removeUpstreamPeople(_ context: RoomsContext) {
         dropJoinBatches(context)
         for person in remotes.people { remoteLeft(person, reason: nil, context) }
-        if let person = remotes.takeOverflow() { departed(person, reason: nil, context) }
+        if let person = remotes.takeShared() { departed(person, reason: nil, context) }
         context.timers.cancel(.idleUsers(id))
     }
 
-    /// The shared nick for people beyond the room's limit.
-    package func overflow(_ context: RoomsContext) -> PersonID {
-        if let known = remotes.overflow?.person {
-            remotes.overflowUsed(known, at: context.now.monotonic)
+    // MARK: - The shared nick
+
+    /// The nick of people without one of their own: all of them in relay mode, else those beyond the room's limit.
+    package func sharedPerson(_ context: RoomsContext) -> PersonID {
+        if let known = remotes.shared?.person {
+            remotes.sharedUsed(known, at: context.now.monotonic)
             return known
         }
-        // An id that no upstream person can use.
         let resolution = context.identities.resolve(
-            ChatPerson(id: context.freshChatID(), name: "others"), backend: settings.backend, authenticated: false,
-            isTransient: true, now: context.now.monotonic)
+            sharedIdentity(context), backend: settings.backend, authenticated: false, isTransient: true,
+            now: context.now.monotonic)
         context.identities.entered(resolution.id)
-        remotes.overflowUsed(resolution.id, at: context.now.monotonic)
+        remotes.sharedUsed(resolution.id, at: context.now.monotonic)
         slots.insert(resolution.id)
         if let person = context.identities[resolution.id] {
             show(.entered(RoomArrival(person)))
         }
-        context.note(
-            .warn, "room-full", "more people than limits.members_per_room; the rest speak through one nick",
-            ["room": settings.name])
+        if settings.relayNick == nil {
+            context.note(
+                .warn, "room-full", "more people than limits.members_per_room; the rest speak through one nick",
+                ["room": settings.name])
+        }
         return resolution.id
+    }
+
+    /// An id that no upstream person can use. In relay mode one for all rooms of the backend; no account has a blank in
+    /// its name.
+    private func sharedIdentity(_ context: RoomsContext) -> ChatPerson {
+        guard let nick = settings.relayNick else { return ChatPerson(id: context.freshChatID(), name: "others") }
+        let id = context.identities.puppetID(account: "relay \(nick)", backend: settings.backend)
+        return ChatPerson(id: id, name: nick)
+    }
+
+    /// The name of a person without a nick.
+    func sharedName(_ sender: ChatPerson) -> String {
+        let sender = remotes.named(sender)
+        let name = sender.name ?? sender.id?.rawValue ?? "unknown"
+        return PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60)
+    }
+
+    /// What stands in front of their text.
+    func sharedPrefix(_ sender: ChatPerson) -> String { "<\(sharedName(sender))> " }
+
+    /// A row of a history as it would be shown if it came now, without adding anyone to the room.
+    func historyForm(
+        _ message: ChatMessage, _ context: RoomsContext
+    ) -> (nick: String, source: String, account: String?, text: String) {
+        let sender = personBehind(remotes.named(message.sender))
+        let isRelayed = settings.relayNick != nil && ownPerson(sender) == nil
+        let speaker = context.identities.preview(
+            isRelayed ? sharedIdentity(context) : sender, backend: settings.backend,
+            authenticated: !isRelayed && traits.authenticatesSenders)
+        return (
+            speaker.nick, speaker.source, speaker.account,
+            (isRelayed ? sharedPrefix(sender) : "") + message.text
+        )
     }
 }

@@ -18,12 +18,12 @@ final class UpstreamMembers {
     }
 
     private var members: [PersonID: Member] = [:]
-    /// The shared nick for people beyond the room's limit, and its last use.
-    private(set) var overflow: (person: PersonID, lastSeen: MonotonicInstant)?
+    /// The shared nick of people without one of their own, and its last use.
+    private(set) var shared: (person: PersonID, lastSeen: MonotonicInstant)?
     private var names: [ChatID: String] = [:]
 
     var count: Int { members.count }
-    var isEmpty: Bool { members.isEmpty && overflow == nil }
+    var isEmpty: Bool { members.isEmpty && shared == nil }
 
     /// In a fixed order.
     var people: [PersonID] { members.keys.sorted { $0.rawValue < $1.rawValue } }
@@ -40,13 +40,13 @@ final class UpstreamMembers {
     /// - Returns: whether they were present.
     func remove(_ person: PersonID) -> Bool { members.removeValue(forKey: person) != nil }
 
-    // MARK: - Beyond the limit
+    // MARK: - The shared nick
 
-    func overflowUsed(_ person: PersonID, at now: MonotonicInstant) { overflow = (person, now) }
+    func sharedUsed(_ person: PersonID, at now: MonotonicInstant) { shared = (person, now) }
 
-    func takeOverflow() -> PersonID? {
-        defer { overflow = nil }
-        return overflow?.person
+    func takeShared() -> PersonID? {
+        defer { shared = nil }
+        return shared?.person
     }
 
     // MARK: - Typing
