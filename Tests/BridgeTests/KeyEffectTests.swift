@@ -1,0 +1,555 @@
+import BridgeCore
+import BridgeTestSupport
+import BridgeTypes
+import IRCServer
+import Testing
+import Upstream
+
+@testable import ChatBridge
+@testable import Configuration
+
+/// A bridge as a configuration makes it, with a backend and clients that a test plays.
+final class EffectStage {
+    let harness: BridgeHarness
+    private var messageCount = 0
+
+    /// - Parameters:
+    ///   - room: keys of the room `lobby`.
+    ///   - sections: tables behind it.
+    init(room: String, _ sections: String) throws {
+        var keys = "name = \"lobby\"\nurl = \"ws://chat.example/lobby\"\n" + room
+        // A row may give its own.
+        for key in ["name", "url"] where room.contains("\(key) = ") {
+            keys = keys.split(separator: "\n").filter { !$0.hasPrefix("\(key) = ") || room.contains($0) }
+                .joined(separator: "\n")
+        }
+        let configuration = try load("[[rooms]]\n\(keys)\n\(sections)\n", files: ["/motd": "be kind\n"])
+        harness = BridgeHarness(
+            settings: try BridgeSettings(configuration, instanceID: "effects"), store: StoreStage())
+    }
+
+    var backend: ScriptedUpstream { harness.upstream(0) }
+    var state: RoomState? { harness.bridge.roomStates.first }
+
+    /// A client registers, and the answers to that.
+    @discardableResult
+    func register(_ nick: String = "ann", _ client: UInt64 = 1, caps: String = "", pass: String? = nil) -> [String] {
+        harness.connect(client)
+        if !caps.isEmpty { harness.send(client, "CAP REQ :\(caps)") }
+        if let pass { harness.send(client, "PASS \(pass)") }
+        harness.send(client, "NICK \(nick)")
+        harness.send(client, "USER u 0 * :r")
+        if !caps.isEmpty { harness.send(client, "CAP END") }
+        return harness.takeLines(client)
+    }
+
+    /// The bridge runs, and a client is in the room.
+    func enter(caps: String = "") {
+        harness.start()
+        register(caps: caps)
+        send("JOIN #lobby")
+    }
+
+    /// A line of a client, and what comes of it.
+    @discardableResult
+    func send(_ line: String, _ client: UInt64 = 1) -> [String] {
+        _ = harness.takeLines(client)
+        harness.send(client, line)
+        return harness.takeLines(client)
+    }
+
+    /// Somebody upstream says something; the lines to the client.
+    @discardableResult
+    func says(_ name: String, _ text: String = "hi", id: Int? = nil) -> [String] {
+        _ = harness.takeLines(1)
+        messageCount += 1
+        func uuid(_ number: Int) -> String {
+            let digits = String(number, radix: 16, uppercase: true)
+            return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+        }
+        let sender = id ?? name.utf8.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xFF_FFFF }
+        harness.sendFrame(
+            0,
+            "{\"event\":\"message\",\"message_id\":\"\(uuid(0x100_0000 + messageCount))\",\"sender_id\":\"\(uuid(sender))\","
+                + "\"sender_name\":\"\(name)\",\"body\":\"\(text)\",\"sent_at\":1795262400}")
+        return harness.takeLines(1)
+    }
+
+    /// The nick under which that is said.
+    func speaker(_ lines: [String]) -> String {
+        let line = lines.first { $0.contains(" PRIVMSG ") } ?? ""
+        return String(line.drop { $0 != ":" }.dropFirst().prefix { $0 != "!" })
+    }
+
+    /// Texts said to the room.
+    func texts(_ lines: [String]) -> [String] {
+        lines.compactMap { line in line.firstRange(of: " PRIVMSG #lobby :").map { String(line[$0.upperBound...]) } }
+    }
+
+    /// The value of a token in 005, or in the capabilities.
+    func value(_ token: String, in lines: [String]) -> String {
+        for line in lines {
+            for word in line.split(separator: " ") where word.hasPrefix(token) || word.hasPrefix(":" + token) {
+                return String(word.drop { $0 != "=" }.dropFirst())
+            }
+        }
+        return "none"
+    }
+
+    func isUp() -> String { state?.isUp == true ? "up" : "down" }
+    func isConnected(_ client: UInt64 = 1) -> String { harness.isConnected(client) ? "connected" : "gone" }
+
+    /// The word behind the code of a refusal.
+    func refusal(_ lines: [String]) -> String {
+        lines.first { $0.contains(" FAIL ") }.map { String($0.split(separator: " ")[3]) } ?? "none"
+    }
+
+    /// The messages that the backend has got since the last look.
+    func sentCount() -> Int {
+        harness.takeOutputs().count { if case .upstream(_, .frame) = $0 { true } else { false } }
+    }
+}
+
+/// A key with a value that is not its default, and what shows it.
+struct KeyEffect: CustomTestStringConvertible, Sendable {
+    var key: String
+    /// Keys of the room.
+    var room = ""
+    var sections = ""
+    /// What is written in both cases.
+    var given = ""
+    var givenRoom = ""
+    var byDefault: String
+    var changed: String
+    var see: @Sendable (EffectStage) throws -> String
+
+    var testDescription: String { key }
+
+    /// A key of the room.
+    static func room(
+        _ key: String, _ value: String, _ byDefault: String, _ changed: String, given: String = "",
+        _ sections: String = "", see: @escaping @Sendable (EffectStage) throws -> String
+    ) -> KeyEffect {
+        KeyEffect(
+            key: "rooms.\(key)", room: "\(key) = \(value)", given: sections, givenRoom: given, byDefault: byDefault,
+            changed: changed, see: see)
+    }
+
+    /// A key of a section.
+    static func of(
+        _ section: String, _ key: String, _ value: String, _ byDefault: String, _ changed: String, given: String = "",
+        room: String = "", see: @escaping @Sendable (EffectStage) throws -> String
+    ) -> KeyEffect {
+        KeyEffect(
+            key: "\(section).\(key)", sections: "[\(section)]\n\(key) = \(value)", given: given, givenRoom: room,
+            byDefault: byDefault, changed: changed, see: see)
+    }
+}
+
+@Suite("Keys of the configuration, by their effect")
+struct KeyEffectTests {
+    @Test("a key that is set changes what clients and backends see", arguments: rows)
+    func effect(_ row: KeyEffect) throws {
+        // Sections in a row: what is given may continue the key's own.
+        #expect(try row.see(EffectStage(room: row.givenRoom, row.given)) == row.byDefault, "by default")
+        let both = row.sections.isEmpty ? row.given : Self.merged(row.sections, row.given)
+        #expect(try row.see(EffectStage(room: row.givenRoom + "\n" + row.room, both)) == row.changed, "as set")
+    }
+
+    /// One table cannot be written twice.
+    private static func merged(_ sections: String, _ given: String) -> String {
+        let head = sections.prefix { $0 != "\n" }
+        guard given.hasPrefix(head) else { return sections + "\n" + given }
+        return given + "\n" + sections.dropFirst(head.count + 1)
+    }
+
+    static let rows = server + nicks + identity + accounts + rooms + links + limits
+
+    private static let server = [
+        KeyEffect.of("server", "network", "\"example\"", "chatbridge", "example") {
+            $0.value("NETWORK=", in: $0.register())
+        },
+        KeyEffect.of("server", "casemapping", "\"rfc1459\"", "ascii", "rfc1459") {
+            $0.value("CASEMAPPING=", in: $0.register())
+        },
+        KeyEffect.of("server", "name", "\"irc.example\"", ":edge.example.org", ":irc.example") {
+            String($0.register().first?.prefix { $0 != " " } ?? "")
+        },
+        KeyEffect.of("server", "icon", "\"https://e.example/i.png\"", "none", "https://e.example/i.png") {
+            $0.value("draft/ICON=", in: $0.register())
+        },
+        KeyEffect.of("server", "description", "\"a relay\"", ":0 chatbridge", ":0 a relay") { stage in
+            stage.register()
+            let line = stage.send("LINKS").first { $0.contains(" 364 ") } ?? ""
+            return String(line[(line.firstRange(of: ":0 ")?.lowerBound ?? line.endIndex)...])
+        },
+        KeyEffect.of("server", "motd", "\"be kind\"", "0", "1", see: kindness),
+        KeyEffect.of("server", "motd_file", "\"/motd\"", "0", "1", see: kindness),
+    ]
+
+    @Sendable private static func kindness(_ stage: EffectStage) -> String {
+        String(stage.register().count { $0.hasSuffix("be kind") })
+    }
+
+    private static let nicks = [
+        KeyEffect.of("identity.nicks", "max_length", "16", "30", "16") { stage in
+            stage.enter()
+            return String(stage.speaker(stage.says(String(repeating: "a", count: 40))).utf8.count)
+        },
+        KeyEffect.of("identity.nicks", "invalid", "\"_\"", "Ada-Lovelace", "Ada_Lovelace") { stage in
+            stage.enter()
+            return stage.speaker(stage.says("Ada Lovelace"))
+        },
+        KeyEffect.of("identity.nicks", "collision", "\"underscore\"", "Ada2", "Ada_") { stage in
+            stage.enter()
+            stage.says("Ada", id: 1)
+            return stage.speaker(stage.says("Ada", id: 2))
+        },
+        KeyEffect.of("identity.nicks", "suffix", "\"/up\"", "Ada", "Ada/up") { stage in
+            stage.enter()
+            return stage.speaker(stage.says("Ada"))
+        },
+        KeyEffect.of("identity.nicks", "utf8", "false", "Zoë", "Zoe") { stage in
+            stage.enter()
+            return stage.speaker(stage.says("Zoë"))
+        },
+    ]
+
+    private static let account = "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\n"
+
+    private static let identity = [
+        KeyEffect.of(
+            "identity", "registration_before_connect", "false", "before-connect,custom-account-name other",
+            "custom-account-name COMPLETE_CONNECTION_REQUIRED", given: "[identity]\nregistration = \"on\""
+        ) { stage in
+            stage.harness.connect(1)
+            let offer = stage.value("draft/account-registration=", in: stage.send("CAP LS 302"))
+            let refusal = stage.refusal(stage.send("REGISTER bob * pa"))
+            return "\(offer) \(refusal == "COMPLETE_CONNECTION_REQUIRED" ? refusal : "other")"
+        },
+        KeyEffect.of("identity", "registration", "\"on\"", "none", "before-connect,custom-account-name") { stage in
+            stage.harness.connect(1)
+            return stage.value("draft/account-registration=", in: stage.send("CAP LS 302"))
+        },
+        KeyEffect.of("identity", "sasl", "[\"PLAIN\"]", "PLAIN,SCRAM-SHA-256", "PLAIN", given: account) { stage in
+            stage.harness.connect(1)
+            return stage.value("sasl=", in: stage.send("CAP LS 302"))
+        },
+        KeyEffect.of("identity", "password", "\"sesame\"", "in", "464") { stage in
+            let lines = stage.register()
+            return lines.contains { $0.contains(" 001 ") }
+                ? "in" : lines.contains { $0.contains(" 464 ") } ? "464" : "\(lines)"
+        },
+        KeyEffect.of("identity", "require_login", "\"always\"", "in", "out", given: account) { stage in
+            stage.register().contains { $0.contains(" 001 ") } ? "in" : "out"
+        },
+    ]
+
+    /// Without the account the client is a guest.
+    private static func account(
+        _ key: String, _ line: String, _ byDefault: String, _ changed: String,
+        see: @escaping @Sendable (EffectStage) throws -> String
+    ) -> KeyEffect {
+        KeyEffect(
+            key: "accounts.\(key)", sections: account + line, byDefault: byDefault, changed: changed, see: see)
+    }
+
+    private static let accounts = [
+        account("name", "", "in", "433") { stage in
+            stage.register("alice").contains { $0.contains(" 433 ") } ? "433" : "in"
+        },
+        account("password", "", "guest", "900") { stage in
+            stage.harness.start()
+            let lines = stage.register("alice", pass: "alice:pencil") + stage.send("WHOIS alice")
+            return lines.contains { $0.contains(" 330 ") } ? "900" : "guest"
+        },
+        account("rooms", "rooms = []", "JOIN", "403") { stage in
+            stage.harness.start()
+            stage.register("alice", pass: "alice:pencil")
+            let lines = stage.send("JOIN #lobby")
+            return lines.contains { $0.contains(" 403 ") } ? "403" : "JOIN"
+        },
+        account("admin", "admin = true", "no", "yes") { stage in
+            stage.register("alice", pass: "alice:pencil")
+            return stage.send("WHOIS alice").contains { $0.contains(" 313 ") } ? "yes" : "no"
+        },
+        account("relaymsg", "relaymsg = true", "no", "yes") { stage in
+            stage.harness.connect(1)
+            return stage.send("CAP LS 302").contains { $0.contains("draft/relaymsg") } ? "yes" : "no"
+        },
+    ]
+
+    private static let rooms = [
+        KeyEffect.room("topic", "\"weather\"", "none", "weather") { stage in
+            stage.harness.start()
+            stage.register()
+            let line = stage.send("JOIN #lobby").first { $0.contains(" 332 ") } ?? ":none"
+            return String(line.split(separator: ":").last ?? "")
+        },
+        KeyEffect.room("channel", "\"#hall\"", "403", "JOIN") { stage in
+            stage.harness.start()
+            stage.register()
+            return stage.send("JOIN #hall").contains { $0.contains(" JOIN ") } ? "JOIN" : "403"
+        },
+        KeyEffect.room("name", "\"hall\"", "lobby", "hall") { $0.state?.name ?? "" },
+        KeyEffect.room(
+            "upstream_room", "\"Room 7\"", "/r/lobby", "/r/Room%207", given: "url = \"ws://c.example/r/{room}\""
+        ) {
+            $0.harness.start()
+            return $0.backend.requestTarget ?? ""
+        },
+        KeyEffect.room("url", "\"ws://chat.example/elsewhere\"", "/lobby", "/elsewhere") {
+            $0.harness.start()
+            return $0.backend.requestTarget ?? ""
+        },
+        KeyEffect.room("mode", "\"relay\"", "Ada hi", "relay <Ada> hi") { stage in
+            stage.enter()
+            let lines = stage.says("Ada")
+            return "\(stage.speaker(lines)) \(stage.texts(lines).joined())"
+        },
+        KeyEffect.room("relay_nick", "\"gateway\"", "relay", "gateway", given: "mode = \"relay\"") { stage in
+            stage.enter()
+            return stage.speaker(stage.says("Ada"))
+        },
+        KeyEffect.room("member_idle", "\"2m\"", "here", "gone") { stage in
+            stage.enter()
+            stage.says("Ada")
+            stage.harness.advance(by: .seconds(180))
+            return stage.harness.takeLines(1).contains { $0.hasPrefix(":Ada!") && $0.contains(" PART ") }
+                ? "gone" : "here"
+        },
+        KeyEffect.room("connect", "\"while-joined\"", "open", "idle") { stage in
+            stage.harness.start()
+            return "\(stage.backend.state)"
+        },
+        KeyEffect.room("history_on_join", "1", "2", "1") { stage in
+            stage.harness.start()
+            stage.register("bob", 2)
+            stage.send("JOIN #lobby", 2)
+            stage.says("Ada")
+            stage.says("Ada")
+            stage.register()
+            return String(stage.texts(stage.send("JOIN #lobby")).count)
+        },
+        KeyEffect.room("queue.max_messages", "1", "none", "QUEUE_FULL") { stage in
+            stage.harness.acceptsConnections = false
+            stage.enter(caps: "standard-replies")
+            stage.harness.advance(by: .seconds(1))
+            stage.send("PRIVMSG #lobby :one")
+            return stage.refusal(stage.send("PRIVMSG #lobby :two"))
+        },
+        KeyEffect.room("queue.max_age", "\"1m\"", "none", "CANNOT_DELIVER") { stage in
+            stage.harness.acceptsConnections = false
+            stage.enter(caps: "standard-replies")
+            stage.harness.advance(by: .seconds(1))
+            stage.send("PRIVMSG #lobby :one")
+            stage.harness.advance(by: .seconds(120))
+            return stage.refusal(stage.harness.takeLines(1))
+        },
+        KeyEffect.room(
+            "queue.when_full", "\"drop-oldest\"", "QUEUE_FULL", "CANNOT_DELIVER", given: "queue.max_messages = 1"
+        ) { stage in
+            stage.harness.acceptsConnections = false
+            stage.enter(caps: "standard-replies")
+            stage.harness.advance(by: .seconds(1))
+            stage.send("PRIVMSG #lobby :one")
+            return stage.refusal(stage.send("PRIVMSG #lobby :two"))
+        },
+        KeyEffect.room("give_up_after", "\"1m\"", "waits", "failed") { stage in
+            stage.harness.acceptsConnections = false
+            stage.harness.start()
+            stage.harness.advance(by: .seconds(90))
+            return stage.state?.hasFailed == true ? "failed" : "waits"
+        },
+        KeyEffect.room("required", "false", "503", "200") { stage in
+            stage.harness.acceptsConnections = false
+            stage.harness.start()
+            let readiness = Readiness(rooms: stage.harness.bridge.roomStates, isRunning: true, isStrict: false)
+            return readiness.isReady ? "200" : "503"
+        },
+    ]
+
+    private static func request(_ stage: EffectStage, _ field: String) -> String {
+        stage.harness.start()
+        let line = (stage.backend.requests.last ?? "").split(separator: "\r\n").first { $0.hasPrefix(field) }
+        return line.map(String.init) ?? "none"
+    }
+
+    private static let links = [
+        KeyEffect.room("headers", "{ X-Team = \"blue\" }", "none", "X-Team: blue") { request($0, "X-Team") },
+        KeyEffect.room(
+            "user_agent", "\"relay/1\"", "User-Agent: chatbridge/\(BuildInformation.version)", "User-Agent: relay/1"
+        ) {
+            request($0, "User-Agent")
+        },
+        KeyEffect.room("subprotocol", "[\"chat\"]", "none", "Sec-WebSocket-Protocol: chat") {
+            request($0, "Sec-WebSocket-Protocol")
+        },
+        KeyEffect.room("require_subprotocol", "true", "up", "down", given: "subprotocol = [\"chat\"]") { stage in
+            stage.harness.start()
+            return stage.isUp()
+        },
+        KeyEffect.room(
+            "compression", "\"offer\"", "none",
+            "Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover; client_max_window_bits"
+        ) {
+            request($0, "Sec-WebSocket-Extensions")
+        },
+        KeyEffect.room("ping", "\"5s\"", "0", "1") { stage in
+            stage.harness.start()
+            _ = stage.harness.takeOutputs()
+            stage.harness.advance(by: .seconds(7))
+            return String(
+                stage.harness.takeOutputs().count { if case .upstream(_, .ping) = $0 { true } else { false } })
+        },
+        KeyEffect.room("pong_timeout", "\"1s\"", "up", "down") { stage in
+            stage.harness.start()
+            stage.backend.isSilent = true
+            stage.harness.acceptsConnections = false
+            stage.harness.advance(by: .seconds(25))
+            return stage.isUp()
+        },
+        KeyEffect.room("max_message", "\"1KiB\"", "up", "down") { stage in
+            stage.enter()
+            stage.says("Ada", String(repeating: "a", count: 2000))
+            return stage.isUp()
+        },
+        KeyEffect.room("max_frame", "\"1KiB\"", "up", "down") { stage in
+            stage.enter()
+            stage.says("Ada", String(repeating: "a", count: 2000))
+            return stage.isUp()
+        },
+        KeyEffect.room("backoff.reset_after", "\"1h\"", "1", "2") { stage in
+            stage.harness.start()
+            stage.harness.endTransport(0, reason: "reset")
+            stage.harness.advance(by: .seconds(60))
+            stage.harness.endTransport(0, reason: "reset")
+            return String(stage.state?.failures ?? 0)
+        },
+        KeyEffect.room("backoff.min", "\"20s\"", "up", "down", given: "backoff.jitter = 0", see: retried),
+        KeyEffect.room("backoff.jitter", "0", "spread", "exact") { stage in
+            stage.harness.start()
+            stage.harness.endTransport(0, reason: "reset")
+            stage.harness.acceptsConnections = false
+            let waits = stage.harness.logged("upstream-lost").joined()
+            return waits.contains("retry-in=1000ms") ? "exact" : "spread"
+        },
+        KeyEffect.room("backoff.factor", "1", "2000ms", "1000ms", given: "backoff.jitter = 0", see: secondWait),
+        KeyEffect.room("backoff.max", "\"1s\"", "2000ms", "1000ms", given: "backoff.jitter = 0", see: secondWait),
+    ]
+
+    @Sendable private static func retried(_ stage: EffectStage) -> String {
+        stage.harness.start()
+        stage.harness.endTransport(0, reason: "reset")
+        stage.harness.advance(by: .seconds(10))
+        return stage.isUp()
+    }
+
+    /// The wait after the second failure in a row.
+    @Sendable private static func secondWait(_ stage: EffectStage) -> String {
+        stage.harness.start()
+        stage.harness.endTransport(0, reason: "reset")
+        stage.harness.acceptsConnections = false
+        stage.harness.advance(by: .milliseconds(1500))
+        stage.harness.endTransport(0, reason: "reset")
+        let waits = stage.harness.logged("upstream-failed").last ?? ""
+        let start = waits.firstRange(of: "retry-in=")?.upperBound ?? waits.endIndex
+        return String(waits[start...].prefix { $0 != " " })
+    }
+
+    private static let unhurried = "[limits]\nmessages_per_second = \"off\""
+
+    private static let limits = [
+        KeyEffect.of("limits", "members_per_room", "1", "Bob", "others") { stage in
+            stage.enter()
+            stage.says("Ada")
+            return stage.speaker(stage.says("Bob"))
+        },
+        KeyEffect.of(
+            "limits", "template_rooms", "1", "JOIN", "405", room: "name = \"*\"\nurl = \"ws://c.example/{room}\""
+        ) {
+            stage in
+            stage.harness.start()
+            stage.register()
+            stage.send("JOIN #a")
+            let lines = stage.send("JOIN #b")
+            return lines.contains { $0.contains(" JOIN ") }
+                ? "JOIN" : lines.contains { $0.contains(" 405 ") } ? "405" : "\(lines)"
+        },
+        KeyEffect.of("limits", "max_clients", "1", "connected", "gone") { stage in
+            stage.harness.connect(1)
+            stage.harness.connect(2)
+            return stage.isConnected(2)
+        },
+        KeyEffect.of("limits", "max_clients_per_ip", "1", "connected", "gone") { stage in
+            for client in 1...2 as ClosedRange<UInt64> {
+                stage.harness.connect(client, address: "203.0.113.1", isLocal: false)
+            }
+            return stage.isConnected(2)
+        },
+        KeyEffect.of("limits", "accepts_per_second_per_ip", "1", "connected", "gone") { stage in
+            for client in 1...3 as ClosedRange<UInt64> {
+                stage.harness.connect(client, address: "203.0.113.1", isLocal: false)
+            }
+            return stage.isConnected(3)
+        },
+        KeyEffect.of("limits", "registration_timeout", "\"5s\"", "connected", "gone") { stage in
+            stage.harness.connect(1)
+            stage.harness.advance(by: .seconds(10))
+            return stage.isConnected()
+        },
+        KeyEffect.of("limits", "ping_interval", "\"5s\"", "0", "1") { stage in
+            stage.harness.answersPings = false
+            stage.register()
+            stage.harness.advance(by: .seconds(10))
+            return String(stage.harness.takeLines(1).count { $0.hasPrefix("PING") })
+        },
+        KeyEffect.of(
+            "limits", "ping_timeout", "\"1s\"", "connected", "gone", given: "[limits]\nping_interval = \"5s\""
+        ) { stage in
+            stage.harness.answersPings = false
+            stage.register()
+            stage.harness.advance(by: .seconds(20))
+            return stage.isConnected()
+        },
+        KeyEffect.of("limits", "messages_burst", "1", "3", "1") { stage in
+            stage.register()
+            stage.harness.advance(by: .seconds(60))
+            return String(stage.send("TIME\r\nTIME\r\nTIME").count { $0.contains(" 391 ") })
+        },
+        KeyEffect.of(
+            "limits", "messages_per_second", "0.1", "3", "1", given: "[limits]\nmessages_burst = 1"
+        ) { stage in
+            stage.register()
+            stage.harness.advance(by: .seconds(60))
+            _ = stage.harness.takeLines(1)
+            stage.harness.send(1, "TIME\r\nTIME\r\nTIME")
+            stage.harness.advance(by: .seconds(2))
+            return String(stage.harness.takeLines(1).count { $0.contains(" 391 ") })
+        },
+        KeyEffect.of("limits", "recvq", "\"9KiB\"", "reads", "paused") { stage in
+            stage.register()
+            stage.harness.receive(1, Array(String(repeating: "TIME of the server that I am on\r\n", count: 400).utf8))
+            let isPaused = stage.harness.takeOutputs().contains { if case .readingPaused = $0 { true } else { false } }
+            return isPaused ? "paused" : "reads"
+        },
+        KeyEffect.of("limits", "history_limit", "7", "500", "7") { $0.value("CHATHISTORY=", in: $0.register()) },
+        KeyEffect.of("limits", "multiline.max_lines", "1", "3", "1") { stage in
+            stage.enter()
+            return String(stage.texts(stage.says("Ada", "a\\nb\\nc")).filter { $0.count == 1 }.count)
+        },
+        KeyEffect.of("limits", "multiline.max_bytes", "512", "20", "under 20") { stage in
+            stage.enter()
+            let text = (0..<20).map { _ in String(repeating: "a", count: 100) }.joined(separator: "\\n")
+            let count = stage.texts(stage.says("Ada", text)).filter { $0.count == 100 }.count
+            return count == 20 ? "20" : count < 20 && count > 0 ? "under 20" : "\(count)"
+        },
+        KeyEffect.of("limits", "upstream_messages_per_second", "0.1", "14", "10", given: unhurried) { stage in
+            stage.enter()
+            _ = stage.sentCount()
+            for number in 0..<14 { stage.harness.send(1, "PRIVMSG #lobby :m\(number)") }
+            stage.harness.advance(by: .seconds(2))
+            return String(stage.sentCount())
+        },
+    ]
+}

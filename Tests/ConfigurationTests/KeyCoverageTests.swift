@@ -1,0 +1,203 @@
+import BridgeTestSupport
+import Testing
+
+/// Every key has a test that sets it to something else than its default and sees what that changes.
+///
+/// A row is the key, and the file and function that sets it. Most are rows of `KeyEffectTests`, which plays clients and a backend
+/// with a bridge as the configuration makes it. Rooms, backends and `room_defaults` share their keys, which stand here as
+/// those of rooms.
+@Suite("Keys of the configuration and their tests")
+struct KeyCoverageTests {
+    struct Row: CustomTestStringConvertible, Sendable {
+        var key: String
+        /// Below `Tests`.
+        var file: String
+        var function: String
+
+        init(_ key: String, _ file: String, _ function: String) {
+            (self.key, self.file, self.function) = (key, file, function)
+        }
+
+        var testDescription: String { key }
+    }
+
+    private static let configuration = "ConfigurationTests/ConfigurationTests.swift"
+    private static let layers = "ConfigurationTests/ConfigurationLayersTests.swift"
+    private static let listeners = "ConfigurationTests/ListenerConfigurationTests.swift"
+    private static let tls = "ConfigurationTests/ConfigurationTLSTests.swift"
+    private static let storage = "ConfigurationTests/StorageConfigurationTests.swift"
+    private static let auth = "BridgeTests/UpstreamAuthTests.swift"
+    private static let backends = "BridgeTests/BackendConfigurationTests.swift"
+    private static let backendDriver = "BridgeTests/BackendDriverTests.swift"
+    private static let loopback = "BridgeTests/LinkLoopbackTests.swift"
+    private static let https = "BridgeTests/HTTPSTests.swift"
+    private static let logins = "EndToEnd/logins.py"
+
+    static let rows = effects.map { Row($0, "BridgeTests/KeyEffectTests.swift", "effect") } + others
+
+    private static let effects = [
+        "accounts.admin", "accounts.name", "accounts.password", "accounts.relaymsg", "accounts.rooms",
+        "identity.nicks.collision", "identity.nicks.invalid", "identity.nicks.max_length", "identity.nicks.suffix",
+        "identity.nicks.utf8", "identity.password", "identity.registration", "identity.registration_before_connect",
+        "identity.require_login", "identity.sasl", "limits.accepts_per_second_per_ip", "limits.history_limit",
+        "limits.max_clients", "limits.max_clients_per_ip", "limits.members_per_room", "limits.messages_burst",
+        "limits.messages_per_second", "limits.multiline.max_bytes", "limits.multiline.max_lines",
+        "limits.ping_interval", "limits.ping_timeout", "limits.recvq", "limits.registration_timeout",
+        "limits.template_rooms", "limits.upstream_messages_per_second", "rooms.backoff.factor",
+        "rooms.backoff.jitter", "rooms.backoff.max", "rooms.backoff.min", "rooms.backoff.reset_after",
+        "rooms.channel", "rooms.compression", "rooms.connect", "rooms.give_up_after", "rooms.headers",
+        "rooms.history_on_join", "rooms.max_frame", "rooms.max_message", "rooms.member_idle", "rooms.mode",
+        "rooms.name", "rooms.ping", "rooms.pong_timeout", "rooms.queue.max_age", "rooms.queue.max_messages",
+        "rooms.queue.when_full", "rooms.relay_nick", "rooms.require_subprotocol", "rooms.required",
+        "rooms.subprotocol", "rooms.topic", "rooms.upstream_room", "rooms.url", "rooms.user_agent",
+        "server.casemapping", "server.description", "server.icon", "server.motd", "server.motd_file", "server.name",
+        "server.network",
+    ]
+
+    private static let others = [
+        Row("server.state_dir", "BridgeTests/StoreDriverTests.swift", "service"),
+        Row("server.drain", "EndToEnd/lifecycle.py", "sigterm_does_not_wait_for_a_backend_that_is_gone"),
+        Row("listeners.bind", "EndToEnd/listeners.py", "a_browser_client_talks_both_ways"),
+        Row("listeners.cert", "EndToEnd/listeners.py", "websocket_over_tls"),
+        Row("listeners.key", "EndToEnd/listeners.py", "websocket_over_tls"),
+        Row("listeners.min_tls", tls, "goodListener"),
+        Row("listeners.client_ca", tls, "goodListener"),
+        Row("listeners.origins", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
+        Row("listeners.hosts", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
+        Row("listeners.proxy_protocol", "EndToEnd/proxies.py", "no_header_no_entry"),
+        Row("listeners.trusted_proxies", "EndToEnd/proxies.py", "a_web_server_says_for_whom_it_asks"),
+        Row("listeners.sts", "EndToEnd/listeners.py", "plain_listeners_lead_to_tls_and_tls_says_for_how_long"),
+        Row("listeners.sts_port", listeners, "taken"),
+        Row("dialects.NAME.file", "ConfigurationTests/ConfigurationDialectsTests.swift", "socket"),
+        Row("backends.NAME.url", backends, "inheritance"),
+        Row("backends.NAME.http_base", backendDriver, "targets"),
+        Row("backends.NAME.user", backendDriver, "service"),
+        Row("backends.NAME.password", backendDriver, "service"),
+        Row("backends.NAME.password_file", backends, "printed"),
+        Row("backends.NAME.options", backends, "onePerson"),
+        Row("rooms.backend", backends, "inheritance"),
+        Row("rooms.options", backends, "onePerson"),
+        Row("rooms.dialect", backends, "elsewhere"),
+        Row("rooms.identity", backends, "onePerson"),
+        Row("rooms.auth.type", logins, "a_token_in_a_header"),
+        Row("rooms.auth.token", auth, "room"),
+        Row("rooms.auth.token_file", loopback, "refusedToken"),
+        Row("rooms.auth.token_credential", auth, "room"),
+        Row("rooms.auth.param", logins, "a_token_in_the_query"),
+        Row("rooms.auth.name", auth, "room"),
+        Row("rooms.auth.format", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.user", auth, "room"),
+        Row("rooms.auth.password", auth, "room"),
+        Row("rooms.auth.password_file", auth, "room"),
+        Row("rooms.auth.login_url", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.login_body", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.refresh_url", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.refresh_body", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.access_token_at", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.refresh_token_at", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.expires_in_at", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.expires_in_unit", "EndToEnd/tokens.py", "the_unit_puts_it_right"),
+        Row("rooms.auth.reauth_on", auth, "sends"),
+        Row("rooms.auth.send_as.in", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.send_as.name", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.send_as.format", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.proxy", loopback, "throughProxy"),
+        Row("rooms.tls.ca", logins, "over_tls"),
+        Row("rooms.tls.client_cert", tls, "goodRoom"),
+        Row("rooms.tls.client_key", tls, "goodRoom"),
+        Row("rooms.tls.server_name", tls, "goodRoom"),
+        Row("rooms.tls.pin_sha256", tls, "goodRoom"),
+        Row("rooms.tls.min_version", tls, "goodRoom"),
+        Row("rooms.tls.insecure", tls, "goodRoom"),
+        Row("rooms.connect_timeout", "EndToEnd/outages.py", "nothing_listens_for_a_while"),
+        Row("rooms.handshake_timeout", "EndToEnd/outages.py", "a_handshake_that_is_answered_late"),
+        Row("identity.rejoin", "EndToEnd/rejoin.py", "who_does_not_want_it_is_in_no_room"),
+        Row("identity.bearer", "EndToEnd/bearer.py", "a_token_of_the_backend_logs_in"),
+        Row("identity.password_file", configuration, "sidecarExample"),
+        Row("identity.password_credential", layers, "credential"),
+        Row("identity.webirc.password", listeners, "taken"),
+        Row("identity.webirc.password_file", listeners, "taken"),
+        Row("identity.webirc.from", listeners, "taken"),
+        Row("accounts.password_credential", layers, "credential"),
+        Row("accounts.certfp", "EndToEnd/accounts_sasl.py", "a_certificate_logs_in_whoever_has_its_key"),
+        Row("accounts.bearer", "EndToEnd/passwordless.py", "a_certificate_or_a_token_is_enough"),
+        Row("accounts.upstream.NAME", "EndToEnd/files.py", "who_has_a_login_of_their_own_uploads_with_it"),
+        Row("accounts.upstream.NAME.as", "BridgeTests/OwnLoginConfigurationTests.swift", "prints"),
+        Row("storage.url", "BridgeTests/StoreDriverTests.swift", "service"),
+        Row("storage.retention", storage, "roundTrip"),
+        Row("storage.max_messages_per_room", storage, "roundTrip"),
+        Row("storage.sync", storage, "roundTrip"),
+        Row("storage.batch.max_messages", storage, "roundTrip"),
+        Row("storage.batch.max_wait", storage, "roundTrip"),
+        Row("limits.sendq", "EndToEnd/hostile.py", "a_client_that_never_reads_is_dropped_alone"),
+        Row(
+            "limits.upstream_connects_per_second", "EndToEnd/templates_limits.py",
+            "after_the_last_one_left_another_spelling_may_come"),
+        Row("limits.backlog", "BridgeTests/ServerConfigurationTests.swift", "others"),
+        Row("http.bind", https, "secure"),
+        Row("http.cert", https, "secure"),
+        Row("http.key", https, "secure"),
+        Row("http.min_tls", https, "oldest"),
+        Row("http.serve", "EndToEnd/access.py", "uploads_do_not_tell_either"),
+        Row("http.trusted_proxies", "EndToEnd/media.py", "guessing_passwords_takes_longer_and_longer"),
+        Row("media.public_url", "EndToEnd/access.py", "uploads_do_not_tell_either"),
+        Row("media.max_upload", "EndToEnd/media.py", "where_the_backend_takes_no_files_the_bridge_keeps_them"),
+        Row("media.max_bytes", "EndToEnd/media.py", "where_the_backend_takes_no_files_the_bridge_keeps_them"),
+        Row("log.format", "EndToEnd/lifecycle.py", "sigterm_ends_the_first_process_of_a_container_at_any_time"),
+        Row("log.level", "EndToEnd/logins.py", "secrets_are_nowhere_to_be_read"),
+        Row("log.messages", "EndToEnd/logins.py", "secrets_are_nowhere_to_be_read"),
+    ]
+
+    /// Keys that no test sets yet. The list may only become shorter.
+    static let missing = [
+        "server.instance_id",
+        "listeners.mode",
+        "listeners.group",
+        "backends.NAME.password_credential",
+        "rooms.receipts",
+        "rooms.auth.password_credential",
+        "rooms.auth.refresh_before",
+        "identity.webirc.password_credential",
+        "accounts.password_file",
+        "accounts.receipts",
+        "http.hosts",
+        "media.link_lifetime",
+        "media.retention",
+        "log.levels",
+        "log.to",
+    ]
+
+    private static let mostMissing = 15
+
+    /// The keys of the schema, each section's shared ones once.
+    static let keys: Set<String> = Set(
+        DocumentedKeysTests.schema.map { path in
+            for section in ["room_defaults.", "backends.NAME."] where path.hasPrefix(section) {
+                let shared = "rooms." + path.dropFirst(section.count)
+                // The password and the address of a backend are not those of rooms.
+                if DocumentedKeysTests.schema.contains("room_defaults." + path.dropFirst(section.count)) {
+                    return shared
+                }
+            }
+            return path.hasPrefix("accounts.upstream.NAME.") && !path.hasSuffix(".as") ? "accounts.upstream.NAME" : path
+        })
+
+    @Test("every key has a test, once, and no test is for a key that does not exist")
+    func complete() {
+        let named = Self.rows.map(\.key) + Self.missing
+        #expect(Self.keys.subtracting(named).sorted() == [], "no test for these")
+        #expect(Set(named).subtracting(Self.keys).sorted() == [], "no such keys")
+        #expect(
+            named.count == Set(named).count, "named twice: \(named.filter { name in named.count { $0 == name } > 1 })")
+        #expect(Self.missing.count <= Self.mostMissing)
+    }
+
+    @Test("the test of a key exists, and its file sets the key", arguments: rows)
+    func exists(_ row: Row) throws {
+        let text = try RepositoryFile.text("Tests/" + row.file)
+        let keyword = row.file.hasSuffix(".py") ? "def" : "func"
+        #expect(text.contains("\(keyword) \(row.function)("), "there is no \(row.function)")
+        let word = row.key.split(separator: ".").last { $0 != "NAME" } ?? ""
+        #expect(text.contains(word), "it does not name the key")
+    }
+}
