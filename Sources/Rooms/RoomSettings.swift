@@ -21,14 +21,14 @@ public struct RoomSettings: Sendable {
     public var memberIdle: Duration
     public var queueMaxMessages: Int
     public var queueMaxAge: Duration
-    public var queueWhenFull = FullQueuePolicy.reject
+    public var queueWhenFull: FullQueuePolicy
     public var connect: ConnectPolicy
     /// Number of newest messages sent to a client on its first JOIN, unless it queries the history itself; 0: none.
     public var historyOnJoin: Int
     /// Relay mode: this nick says `<name> text` for all upstream people; nil: they are IRC users themselves.
     public var relayNick: String?
     /// Counts for the readiness of the bridge.
-    public var isRequired = true
+    public var isRequired: Bool
     /// A room without a link for longer counts as failed; nil: never.
     public var giveUpAfter: Duration?
 
@@ -36,7 +36,9 @@ public struct RoomSettings: Sendable {
         _ link: LinkSettings, channel: String? = nil, topic: String = "", identity: DialectTraits.Identity? = nil,
         singlePrefix: String = "<{nick}> ", account: ChatPerson? = nil, receipts: ReceiptPolicy = .marker,
         memberIdle: Duration = .seconds(30 * 60), queueMaxMessages: Int = 1000,
-        queueMaxAge: Duration = .seconds(15 * 60), connect: ConnectPolicy = .always, historyOnJoin: Int = 0
+        queueMaxAge: Duration = .seconds(15 * 60), queueWhenFull: FullQueuePolicy = .reject,
+        connect: ConnectPolicy = .always, historyOnJoin: Int = 0, relayNick: String? = nil, isRequired: Bool = true,
+        giveUpAfter: Duration? = nil
     ) {
         self.link = link
         self.channel = channel ?? "#" + link.name
@@ -50,6 +52,10 @@ public struct RoomSettings: Sendable {
         self.queueMaxAge = queueMaxAge
         self.connect = connect
         self.historyOnJoin = historyOnJoin
+        self.queueWhenFull = queueWhenFull
+        self.relayNick = relayNick
+        self.isRequired = isRequired
+        self.giveUpAfter = giveUpAfter
     }
 
     public subscript<Value>(dynamicMember member: WritableKeyPath<LinkSettings, Value>) -> Value {

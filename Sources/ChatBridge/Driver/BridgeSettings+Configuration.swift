@@ -189,11 +189,10 @@ extension RoomSettings {
             identity: DialectTraits.Identity(rawValue: room.identity.rawValue),
             receipts: ReceiptPolicy(rawValue: room.receipts.rawValue) ?? .marker, memberIdle: room.memberIdle ?? .zero,
             queueMaxMessages: room.queue.maxMessages, queueMaxAge: room.queue.maxAge ?? BridgeSettings.never,
-            connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin)
-        queueWhenFull = FullQueuePolicy(rawValue: room.queue.whenFull.rawValue) ?? .reject
-        relayNick = room.mode == .relay ? room.relayNick : nil
-        isRequired = room.isRequired
-        giveUpAfter = room.giveUpAfter
+            queueWhenFull: FullQueuePolicy(rawValue: room.queue.whenFull.rawValue) ?? .reject,
+            connect: room.connect == .always ? .always : .whileJoined, historyOnJoin: room.historyOnJoin,
+            relayNick: room.mode == .relay ? room.relayNick : nil, isRequired: room.isRequired,
+            giveUpAfter: room.giveUpAfter)
     }
 }
 
