@@ -1,6 +1,7 @@
 import CSQLite
 import ChatModel
 import Foundation
+import Glibc
 import Testing
 
 @testable import Store
@@ -79,17 +80,12 @@ struct StoreOpeningTests {
     @Test("another process has the file")
     func otherProcess() throws {
         let folder = try StoreFolder()
-        let other = Process()
-        other.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
-        other.arguments = ["--exclusive", "--no-fork", folder.file("a.db.lock"), "sh", "-c", "echo locked; cat"]
-        let (input, output) = (Pipe(), Pipe())
-        other.standardInput = input
-        other.standardOutput = output
-        try other.run()
-        #expect(try output.fileHandleForReading.read(upToCount: 6) == Data("locked".utf8))
+        // flock holds for an open file, whichever process has it.
+        let other = Glibc.open(folder.file("a.db.lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(other >= 0)
+        #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
         #expect(throws: StoreOpenError.inUse(path: folder.file("a.db"))) { try open(folder) }
-        try input.fileHandleForWriting.close()
-        other.waitUntilExit()
+        close(other)
         try open(folder).0.close(within: .seconds(1))
     }
 
