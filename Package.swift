@@ -83,7 +83,8 @@ let package = Package(
         core(
             "Configuration",
             [
-                "CTOML", "DescribedDialects", "Dialects", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText",
+                "BridgeTypes", "CTOML", "DescribedDialects", "Dialects", "Digests", "HTTPProtocol", "IRCProtocol",
+                "JSONText",
                 "Transport", "WireBytes",
             ]),
         core(
@@ -123,7 +124,10 @@ let package = Package(
             resources: [.copy("Fixtures")]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "DescribedDialects", "Dialects", "Transport", "ChatModel", "JSONText", "WireBytes"]),
+            [
+                "BridgeTypes", "Configuration", "DescribedDialects", "Dialects", "Transport", "ChatModel", "JSONText",
+                "WireBytes",
+            ]),
         tests("BridgeTypesTests", ["BridgeTypes", "WireBytes"]),
         tests("IdentitiesTests", ["Identities", "BridgeTypes", "ChatModel", "Digests", "IRCProtocol", "WireBytes"]),
         tests("UpstreamTests", ["Upstream", "BridgeTypes", "ChatModel", "Dialects", "HTTPProtocol", "WireBytes"]),

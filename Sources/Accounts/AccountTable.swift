@@ -13,8 +13,10 @@ package final class AccountTable {
     private var nameByCertificate: [String: String] = [:]
     /// By the user's id or name at the backend, compared as bytes: names that differ in one byte are two users there.
     private var nameByToken: [[UInt8]: String] = [:]
-    /// Folded names of registered accounts.
-    private var registered: Set<String> = []
+    /// As written in the configuration.
+    package private(set) var configuredNames: Set<String> = []
+    /// Registered accounts by folded name.
+    private var registered: [String: AccountSettings] = [:]
     /// Iterations of every password check, so that timing does not reveal an account.
     package private(set) var passwordCost: Int
     /// The distinct iteration counts of the accounts' passwords.
@@ -28,6 +30,18 @@ package final class AccountTable {
         let cost = (configured.compactMap(\.password?.iterations) + (minIterations.map { [$0] } ?? [])).max()
         passwordCost = cost ?? SCRAMVerifier.defaultIterations
         for account in configured where byName[fold(account.name)] == nil { add(account) }
+        configuredNames = Set(configured.map(\.name))
+    }
+
+    /// Replaces the configured accounts. Registered ones stay, but for names that are configured now.
+    package func take(_ configured: [AccountSettings]) {
+        (byName, nameByCertificate, nameByToken, iterations, mayRelay) = ([:], [:], [:], [], false)
+        for account in configured where byName[fold(account.name)] == nil {
+            passwordCost = max(passwordCost, account.password?.iterations ?? 0)
+            add(account)
+        }
+        for (name, account) in registered where byName[name] == nil { add(account) }
+        configuredNames = Set(configured.map(\.name))
     }
 
     /// The iteration count for a name without an account: one that accounts have, since any other would reveal that the
@@ -80,7 +94,7 @@ package final class AccountTable {
     /// Adds a registered account. False: a configured account has that name and takes precedence.
     package func addRegistered(_ account: AccountSettings) -> Bool {
         guard self[account.name] == nil else { return false }
-        registered.insert(fold(account.name))
+        registered[fold(account.name)] = account
         passwordCost = max(passwordCost, account.password?.iterations ?? 0)
         add(account)
         return true

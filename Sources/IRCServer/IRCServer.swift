@@ -33,7 +33,7 @@ package final class IRCServer {
 
     let context: RoomsContext
     let actions: BridgeActions
-    let settings: BridgeSettings
+    package private(set) var settings: BridgeSettings
     let dispatch: Dispatch
     let roomTable: RoomTable
     /// The rooms' channels.
@@ -48,7 +48,7 @@ package final class IRCServer {
     let counts = UserCounts()
     let whowas = WhowasHistory()
     /// Backends that have or may have persisted data, including those that are no longer configured.
-    let keptBackends: Set<String>
+    private(set) var keptBackends: Set<String>
     package let privateMessages: PrivateMessages
     let addressLimits: AddressLimits
     let lifecycle: Lifecycle
@@ -117,7 +117,20 @@ package final class IRCServer {
         self.newcomers = PendingRegistrations(context)
         self.addressLimits = AddressLimits(settings)
         for room in settings.rooms { roomTable.add(makeRoom(roomTable.takeID(), room)) }
-        isupport = IRCISupport.standard(
+        isupport = makeISupport()
+    }
+
+    /// The configuration was read again.
+    func take(_ settings: BridgeSettings) {
+        self.settings = settings
+        keptBackends.formUnion(settings.rooms.map(\.backend) + settings.backends.map(\.name))
+        addressLimits.take(settings.limits)
+        sessionTerms.take(settings.limits)
+        isupport = makeISupport()
+    }
+
+    private func makeISupport() -> [[String]] {
+        IRCISupport.standard(
             network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
             topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
             userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
@@ -166,7 +179,7 @@ package final class IRCServer {
         return Room(id: id, settings: room, frontEnd: dispatch.frontEnd(channel, self), context)
     }
 
-    /// Removes a room of the template.
+    /// Removes a room that is passing.
     func remove(_ room: Room) {
         roomTable.remove(room)
         channels[room.id] = nil

@@ -74,7 +74,7 @@ extension Room {
 
     package func lingerTimerFired(_ context: RoomsContext) {
         guard locals.isEmpty, !isLeaving else { return }
-        guard !hasWaiting else {
+        guard !hasWaiting, own.isEmpty else {
             return context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
         }
         leaveBackend(context)

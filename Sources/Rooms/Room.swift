@@ -14,7 +14,7 @@ import WireBytes
 
 package final class Room {
     package let id: RoomID
-    package let settings: RoomSettings
+    package private(set) var settings: RoomSettings
     /// For all users without an own link.
     package let lane: SendLane
     /// The dialect's, made once: a frame asks for them several times.
@@ -88,6 +88,17 @@ package final class Room {
         if let known = settings.account, settings.identity == .single {
             self.account.identified(as: known)
             lane.isAlso(known)
+        }
+    }
+
+    /// The configuration has others. What the room is must be the same: dialect, backend, channel, identity.
+    func take(_ settings: RoomSettings, _ upstream: UpstreamShared) {
+        self.settings = settings
+        let usesAccount = upstream.hasLogin(settings.backend)
+        if usesAccount { self.settings.authenticates = true }
+        lane.take(self.settings, usesAccount: usesAccount)
+        for own in own.values {
+            own.take(self.settings, usesAccount: own.login.backend.map { upstream.hasLogin($0) } ?? false)
         }
     }
 

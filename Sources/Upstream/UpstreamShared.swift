@@ -4,7 +4,7 @@ import BridgeTypes
 package final class UpstreamShared {
     package let connects: ConnectQueue
     /// Backends whose links use the account's credentials, not the driver's.
-    private let backendsWithLogin: Set<String>
+    private var backendsWithLogin: Set<String> = []
     private var accountTokens: [String: [String]] = [:]
     /// Counts the changes of secrets.
     package private(set) var secretsVersion = 0
@@ -13,7 +13,18 @@ package final class UpstreamShared {
     /// - Parameter connectsPerSecond: over all links together; nil: no limit.
     package init(connectsPerSecond: Double?, backends: [BackendSettings]) {
         connects = ConnectQueue(connectsPerSecond: connectsPerSecond)
-        backendsWithLogin = Set(backends.lazy.filter { $0.login != nil }.map(\.name))
+        take(backends)
+    }
+
+    /// The backends of a configuration, in addition to those before.
+    package func take(_ backends: [BackendSettings]) {
+        for backend in backends {
+            if backend.login == nil {
+                backendsWithLogin.remove(backend.name)
+            } else {
+                backendsWithLogin.insert(backend.name)
+            }
+        }
     }
 
     package func hasLogin(_ backend: String) -> Bool { backendsWithLogin.contains(backend) }

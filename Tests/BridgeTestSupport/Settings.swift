@@ -1,4 +1,5 @@
 import Accounts
+import BridgeTypes
 import IRCProtocol
 import IRCServer
 import Rooms

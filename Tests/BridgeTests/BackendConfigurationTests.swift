@@ -400,14 +400,12 @@ struct BackendConfigurationTests {
     func perRoom() throws {
         let configuration = try load(
             Self.main + "[[rooms]]\nname = \"c\"\nurl = \"ws://h/\"\n[[rooms]]\nname = \"*\"\nbackend = \"main\"")
-        let settings = try BridgeSettings(configuration, instanceID: "i")
-        let kinds = PerRoom(configuration, rooms: settings.rooms, \.auth.type)
-        #expect(kinds[RoomID(index: 0)] == AuthConfiguration.Kind.none)
-        #expect(kinds[RoomID(index: 1)] == .bearer)
-        #expect(kinds[RoomID(index: 77)] == .bearer)
-        let secrets = UpstreamSecrets(configuration, rooms: settings.rooms, environment: testEnvironment())
+        let kinds = PerRoom(configuration, \.auth.type)
+        #expect(kinds["c"] == AuthConfiguration.Kind.none)
+        #expect(kinds["any"] == .bearer)
+        let secrets = UpstreamSecrets(configuration, environment: testEnvironment())
         #expect(
-            try secrets.read(RoomID(index: 9)).get().headers == [
+            try secrets.read("any").get().headers == [
                 UpstreamCredentials.Item(name: "Authorization", value: "Bearer hunter2")
             ])
     }

@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import BridgeTypes
 import ChatModel
 import Testing
 

@@ -1,5 +1,6 @@
 import Accounts
 import BridgeTestSupport
+import BridgeTypes
 import Dialects
 import Digests
 import HTTPProtocol

@@ -169,7 +169,7 @@ struct HTTPStreamingRelayTests {
         let base = try HTTPURL(parsing: "http://127.0.0.1:\(port)")
         try await stage.onLoop { [loop = stage.loop] house, _ in
             house.backends = BackendDriver(
-                loop: loop, names: ["main"], places: [BackendPlace(base: base)],
+                loop: loop, names: ["main"], places: ["main": BackendPlace(base: base)],
                 store: TokenStore(stateDirectory: "/nonexistent"),
                 secrets: { _ in .failure(UpstreamCredentialsFailure("none")) })
         }

@@ -124,22 +124,23 @@ struct OwnLoginConfigurationTests {
             Self.account("{ lobby = { type = \"query\", param = \"token\", token_file = \"token\" } }")
                 .replacing(#/.*client-cert.*\n/#, with: ""), files: Self.files)
         let settings = try BridgeSettings(loaded, instanceID: "t")
-        func read(_ account: String, _ room: Int, _ files: [String: String]) -> Result<
+        func read(_ account: String, _ room: String, _ files: [String: String]) -> Result<
             UpstreamCredentials, UpstreamCredentialsFailure
         > {
-            UpstreamSecrets(loaded, rooms: settings.rooms, environment: testEnvironment(files))
-                .read(account: account, in: RoomID(index: room))
+            UpstreamSecrets(loaded, environment: testEnvironment(files))
+                .read(account: account, in: room)
         }
         let shown = UpstreamCredentials(query: [.init(name: "token", value: "t1")])
-        #expect(read("Al[ice", 0, Self.files) == .success(shown))
-        let sources = BackendPlan.plans(loaded, environmentProxies: .direct).map(\.source)
+        #expect(read("Al[ice", "lobby", Self.files) == .success(shown))
+        let plans = BackendPlan.plans(loaded, environmentProxies: .direct)
+        let sources = Dictionary(plans.map { ($0.settings.name, $0.source) }, uniquingKeysWith: { $1 })
         let called = UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer t1")])
         #expect(
-            AccountSecrets(sources: sources, environment: testEnvironment(Self.files)).read(BackendID(index: 1))
+            AccountSecrets(sources: sources, environment: testEnvironment(Self.files)).read("OWN-al_5bice-lobby")
                 == .success(.fixed(called)))
-        #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", 0, [:]).get() }
-        #expect(throws: UpstreamCredentialsFailure.self) { try read("bob", 0, Self.files).get() }
-        #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", 7, Self.files).get() }
+        #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", "lobby", [:]).get() }
+        #expect(throws: UpstreamCredentialsFailure.self) { try read("bob", "lobby", Self.files).get() }
+        #expect(throws: UpstreamCredentialsFailure.self) { try read("Al[ice", "other", Self.files).get() }
         #expect(settings.accounts[0].ownLogins == ["lobby": OwnLoginSettings(backend: "OWN-al_5bice-lobby")])
         #expect(settings.backends.map(\.name) == ["lobby", "OWN-al_5bice-lobby"])
         #expect(settings.backends.map(\.isOnDemand) == [false, true])

@@ -1,6 +1,7 @@
 import Accounts
 import BridgeCore
 import BridgeTestSupport
+import BridgeTypes
 import IRCServer
 import Testing
 
@@ -36,9 +37,8 @@ struct ServerConfigurationTests {
 
     @Test("limits, and the backend that knows its people, reach the bridge")
     func others() throws {
-        #expect(LimitSettings(LimitsConfiguration()).backlog == 500)
-        #expect(LimitSettings(LimitsConfiguration()) == LimitSettings(), "a default that differs in the two")
-        #expect(LimitSettings(try load(withRoom("[limits]\nbacklog = 7")).limits).backlog == 7)
+        let limited = try BridgeSettings(load(withRoom("[limits]\nbacklog = 7")), instanceID: "x")
+        #expect(limited.limits == LimitSettings { $0.backlog = 7 })
         let backend = """
             [backends.main]
             dialect = "jwt-rooms"

@@ -226,8 +226,8 @@ struct UpstreamAuthTests {
             Self.room("auth = { type = \"bearer\", token_file = \"/run/token\" }"), files: Self.files)
         let rooms = try BridgeSettings(loaded, instanceID: "x").rooms
         func read(_ text: String?) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
-            UpstreamSecrets(loaded, rooms: rooms, environment: testEnvironment(text.map { ["/run/token": $0] } ?? [:]))
-                .read(RoomID(index: 0))
+            UpstreamSecrets(loaded, environment: testEnvironment(text.map { ["/run/token": $0] } ?? [:]))
+                .read("a")
         }
         func bearer(_ token: String) -> UpstreamCredentials {
             UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer \(token)")])

@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import BridgeTypes
 import Dialects
 import Testing
 
@@ -60,9 +61,9 @@ struct ConfigurationLayersTests {
                 "CHATBRIDGE__LOG__LEVELS__UPSTREAM": "debug",
                 "CHATBRIDGE__SERVER__MOTD": "costs ${5} $$",
             ])
-        #expect(loaded.limits.multiline.maxLines == 7)
+        #expect(loaded.limits.multilineMaxLines == 7)
         #expect(loaded.limits.messagesPerSecond == 2.5)
-        #expect(loaded.limits.sendqBytes == 1_048_576)
+        #expect(loaded.limits.sendQueueBytes == 1_048_576)
         #expect(!loaded.identity.nicks.utf8)
         #expect(loaded.rooms.map(\.name) == ["lobby", "ops"])
         #expect(loaded.rooms.map(\.subprotocols) == [["a", "b"], ["c.d"]])

@@ -13,7 +13,6 @@ import Upstream
 public final class Bridge {
     let context: RoomsContext
     let actions: BridgeActions
-    let settings: BridgeSettings
     let roomTable: RoomTable
     let backends: BackendTable
     let lifecycle: Lifecycle
@@ -27,7 +26,6 @@ public final class Bridge {
         let parts = HubParts(settings, isDurable: stored != nil, now: now, random: random)
         context = parts.context
         actions = parts.actions
-        self.settings = settings
         roomTable = parts.rooms
         backends = parts.backends
         lifecycle = parts.lifecycle
@@ -39,6 +37,9 @@ public final class Bridge {
         }
         if let stored { restore(stored, now: now) }
     }
+
+    /// In force now; see ``reload(_:reconnecting:backends:now:)``.
+    var settings: BridgeSettings { irc.settings }
 
     func emit(_ action: BridgeAction) { actions.append(action) }
 

@@ -15,27 +15,38 @@ final class BackendDriver {
     let client = HTTPClient()
     /// For files: they take long, and calls must not wait for slow readers.
     let files = HTTPClient(connectionsPerOrigin: MediaBounds.downloads)
+    /// By the backend's name.
+    private var places: [String: BackendPlace]
     /// By the index of the backend.
-    private let places: [BackendPlace]
-    private let names: [String]
+    private var names: [String]
     private let store: TokenStore
-    private let secrets: @Sendable (BackendID) -> Result<BackendSecrets, UpstreamCredentialsFailure>
+    private var secrets: @Sendable (String) -> Result<BackendSecrets, UpstreamCredentialsFailure>
     private let loop: NetworkLoop
     private let workers = WorkPool(
         name: "files", maxThreads: BackendDriver.fileThreads, maxWaiting: BackendDriver.maxWaitingFiles)
     private var random = BufferedSystemRandom()
 
     /// - Parameters:
-    ///   - names: of the backends, in the order of the bridge's settings, as `places` are.
+    ///   - names: of the backends, in the order of the bridge's settings.
     ///   - secrets: reads the account's credentials; called on another thread.
     init(
-        loop: NetworkLoop, names: [String], places: [BackendPlace], store: TokenStore,
-        secrets: @escaping @Sendable (BackendID) -> Result<BackendSecrets, UpstreamCredentialsFailure>
+        loop: NetworkLoop, names: [String], places: [String: BackendPlace], store: TokenStore,
+        secrets: @escaping @Sendable (String) -> Result<BackendSecrets, UpstreamCredentialsFailure>
     ) {
         self.loop = loop
         self.names = names
         self.places = places
         self.store = store
+        self.secrets = secrets
+    }
+
+    /// The configuration was read again.
+    func take(
+        names: [String], places: [String: BackendPlace],
+        secrets: @escaping @Sendable (String) -> Result<BackendSecrets, UpstreamCredentialsFailure>
+    ) {
+        self.names = names
+        self.places.merge(places) { $1 }
         self.secrets = secrets
     }
 
@@ -47,10 +58,10 @@ final class BackendDriver {
     ) {
         let request: HTTPClientRequest
         do throws(BackendCallFailure) {
-            guard places.indices.contains(order.backend.index) else {
+            guard let place = places[name(order.backend)] else {
                 throw BackendCallFailure(sentence: "the backend has no http_base")
             }
-            request = try places[order.backend.index].request(order, using: &random)
+            request = try place.request(order, using: &random)
         } catch {
             // Later, as every answer: the caller is in the middle of something.
             let failure = error
@@ -82,8 +93,7 @@ final class BackendDriver {
         _ order: BackendCallRequest, fields: [(name: String, value: String)], _ transport: Transport,
         _ receiver: any HTTPBodyReceiver, _ done: @escaping HTTPClient.Completion
     ) -> HTTPClient.CallID? {
-        guard places.indices.contains(order.backend.index),
-            var request = try? places[order.backend.index].request(order, using: &random)
+        guard let place = places[name(order.backend)], var request = try? place.request(order, using: &random)
         else { return nil }
         request.headers.removeAll("Accept")
         request.headers.append(name: "Accept", value: "*/*")
@@ -121,9 +131,9 @@ final class BackendDriver {
         _ id: BackendID,
         _ done: @escaping @Sendable (Result<BackendSecrets, UpstreamCredentialsFailure>, Transport) -> Void
     ) {
-        let (secrets, loop) = (secrets, loop)
+        let (secrets, name, loop) = (secrets, name(id), loop)
         let isTaken = workers.submit {
-            let outcome = secrets(id)
+            let outcome = secrets(name)
             loop.enqueue { done(outcome, $0) }
         }
         if !isTaken { loop.enqueue { done(.failure(Self.busy), $0) } }

@@ -9,15 +9,12 @@ import WireBytes
 /// Reads the credentials of rooms, anew for each attempt.
 struct UpstreamSecrets {
     private let auths: PerRoom<AuthConfiguration>
-    private let rooms: [RoomSettings]
     /// Credentials of accounts' own, by the account's and the room's name.
     private let own: [[String]: AuthConfiguration]
     private let environment: ConfigurationEnvironment
 
-    /// - Parameter rooms: the bridge's rooms; a ``RoomID`` is an index into them.
-    init(_ configuration: Configuration, rooms: [RoomSettings], environment: ConfigurationEnvironment) {
-        auths = PerRoom(configuration, rooms: rooms, \.auth)
-        self.rooms = rooms
+    init(_ configuration: Configuration, environment: ConfigurationEnvironment) {
+        auths = PerRoom(configuration, \.auth)
         var own: [[String]: AuthConfiguration] = [:]
         for account in configuration.accounts {
             for (login, room) in configuration.ownLogins(of: account) { own[[account.name, login.room]] = room.auth }
@@ -27,8 +24,8 @@ struct UpstreamSecrets {
     }
 
     /// An account's own credentials in a room, read now.
-    func read(account: String, in room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
-        guard rooms.indices.contains(room.index), let auth = own[[account, rooms[room.index].name]] else {
+    func read(account: String, in room: String) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+        guard let auth = own[[account, room]] else {
             // Never the room's own instead.
             return .failure(UpstreamCredentialsFailure("the account has no login of its own here"))
         }
@@ -36,7 +33,7 @@ struct UpstreamSecrets {
     }
 
     /// The credentials as they are now. A small file is read on the caller's thread.
-    func read(_ room: RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+    func read(_ room: String) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
         guard let auth = auths[room] else { return .success(UpstreamCredentials()) }
         return read(auth)
     }
@@ -93,16 +90,15 @@ struct AccountSecrets: Sendable {
         let callsShowBearer: Bool
     }
 
-    /// By the index of the backend.
-    var sources: [Source]
+    /// By the backend's name.
+    var sources: [String: Source]
     var environment: ConfigurationEnvironment
 
     /// The secrets as they are now. Blocks on the disk.
-    func read(_ backend: BackendID) -> Result<BackendSecrets, UpstreamCredentialsFailure> {
-        guard sources.indices.contains(backend.index) else {
+    func read(_ backend: String) -> Result<BackendSecrets, UpstreamCredentialsFailure> {
+        guard let source = sources[backend] else {
             return .failure(UpstreamCredentialsFailure("there are no secrets"))
         }
-        let source = sources[backend.index]
         do throws(InterpolationError) {
             guard source.isLogin else {
                 let shown = try UpstreamSecrets.credentials(source.auth, environment)
@@ -120,23 +116,15 @@ struct AccountSecrets: Sendable {
     }
 }
 
-/// Something of each room's configuration, for those rooms too that the template opens.
+/// Something of each room's configuration, by the room's name; any other is one that the template opened.
 struct PerRoom<Value> {
-    private let configured: [Value]
-    private let template: Value?
+    private var byName: [String: Value] = [:]
 
-    /// - Parameter rooms: the bridge's rooms; a ``RoomID`` below their number is an index into them, and any other one of
-    ///   the template's.
-    init(_ configuration: Configuration, rooms: [RoomSettings], _ value: (RoomConfiguration) -> Value) {
-        var byName: [String: Value] = [:]
+    init(_ configuration: Configuration, _ value: (RoomConfiguration) -> Value) {
         for room in configuration.rooms { byName[room.name] = value(room) }
-        configured = rooms.map { byName[$0.name] ?? value(RoomConfiguration()) }
-        template = byName[RoomConfiguration.templateName]
     }
 
-    subscript(_ room: RoomID) -> Value? {
-        configured.indices.contains(room.index) ? configured[room.index] : template
-    }
+    subscript(_ room: String) -> Value? { byName[room] ?? byName[RoomConfiguration.templateName] }
 }
 
 extension PerRoom: Sendable where Value: Sendable {}

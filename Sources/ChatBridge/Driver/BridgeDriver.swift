@@ -24,9 +24,9 @@ final class BridgeDriver: TransportDelegate {
     let bridge: Bridge
     private let sendQueueBytes: Int
     /// A room's credentials, read anew at each call.
-    private let credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>
+    private var credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>
     /// Nil where nothing is known of the room.
-    private let upstreamTLS: (RoomID) -> TLSClientSettings?
+    private var upstreamTLS: (RoomID) -> TLSClientSettings?
     /// Rooms whose connection begins TLS behind a proxy.
     private var securing: Set<RoomID> = []
     private var handshakeNotes = NoteRateLimiter()
@@ -73,7 +73,7 @@ final class BridgeDriver: TransportDelegate {
         self.sendQueueBytes = sendQueueBytes
         self.backends =
             backends
-            ?? BackendDriver(loop: loop, names: [], places: [], store: TokenStore(stateDirectory: "")) { _ in
+            ?? BackendDriver(loop: loop, names: [], places: [:], store: TokenStore(stateDirectory: "")) { _ in
                 .failure(UpstreamCredentialsFailure("there are no secrets"))
             }
         self.store = store
@@ -104,6 +104,18 @@ final class BridgeDriver: TransportDelegate {
             transport.abort(id, silently: true)
         }
         bridge.shutdown(now: Self.now(transport))
+        run(transport)
+    }
+
+    /// Puts another configuration in force.
+    ///
+    /// - Parameters:
+    ///   - reconnecting: names of rooms whose links are opened anew.
+    ///   - changed: names of the backends that are new, or have other settings.
+    func reload(_ plan: BridgePlan, reconnecting: Set<String>, backends changed: Set<String>, _ transport: Transport) {
+        (credentials, upstreamTLS) = plan.access(to: bridge)
+        bridge.reload(plan.settings, reconnecting: reconnecting, backends: changed, now: Self.now(transport))
+        plan.equip(backends, names: bridge.backendNames)
         run(transport)
     }
 

@@ -5,13 +5,14 @@ import Configuration
 import HTTPProtocol
 import IRCServer
 import Media
+import Rooms
 import Transport
 import Upstream
 
 /// Settings of a bridge before its loop runs; its methods build the parts, on the loop.
 struct BridgePlan: Sendable {
     private let configuration: Configuration
-    private let settings: BridgeSettings
+    let settings: BridgeSettings
     private let backends: [BackendPlan]
     private let upstreamTLS: PerRoom<TLSClientSettings>
     private let secrets: UpstreamSecrets
@@ -33,9 +34,11 @@ struct BridgePlan: Sendable {
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
-        upstreamTLS = PerRoom(configuration, rooms: settings.rooms) { $0.tls.settings() }
-        secrets = UpstreamSecrets(configuration, rooms: settings.rooms, environment: environment)
-        accountSecrets = AccountSecrets(sources: backends.map(\.source), environment: environment)
+        upstreamTLS = PerRoom(configuration) { $0.tls.settings() }
+        secrets = UpstreamSecrets(configuration, environment: environment)
+        accountSecrets = AccountSecrets(
+            sources: Dictionary(backends.map { ($0.settings.name, $0.source) }, uniquingKeysWith: { $1 }),
+            environment: environment)
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
         places = try configuration.listeners.map { listener throws(StartError) in
             try Self.listenOptions(listener, asksForCertificates: asksForCertificates)
@@ -73,18 +76,16 @@ struct BridgePlan: Sendable {
         let bridge = Bridge(
             settings: settings, stored: stored, now: BridgeDriver.now(transport),
             random: AnyRandomNumberGenerator(BufferedSystemRandom()))
-        let (upstreamTLS, secrets, accountSecrets) = (upstreamTLS, secrets, accountSecrets)
+        let accountSecrets = accountSecrets
         let backendDriver = BackendDriver(
-            loop: loop, names: backends.map(\.settings.name), places: backends.map(\.place),
+            loop: loop, names: bridge.backendNames, places: backendPlaces,
             store: TokenStore(stateDirectory: configuration.server.stateDirectory),
             secrets: { accountSecrets.read($0) })
+        let (credentials, upstreamTLS) = access(to: bridge)
         let driver = BridgeDriver(
-            bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendqBytes,
-            upstreamTLS: { upstreamTLS[bridge.ownLogin(of: $0)?.room ?? $0] }, backends: backendDriver, store: store,
-            credentials: { id in
-                guard let own = bridge.ownLogin(of: id) else { return secrets.read(id) }
-                return secrets.read(account: own.account, in: own.room)
-            }, note: note, stopped: stopped)
+            bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendQueueBytes,
+            upstreamTLS: upstreamTLS, backends: backendDriver, store: store, credentials: credentials, note: note,
+            stopped: stopped)
         let media = settings.media.map { media in
             MediaRoutes(
                 media, origins: configuration.listeners.flatMap(\.origins),
@@ -99,6 +100,36 @@ struct BridgePlan: Sendable {
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
             others: others + (media.map { [$0] } ?? []))
         return (router, media)
+    }
+
+    private var backendPlaces: [String: BackendPlace] {
+        Dictionary(backends.map { ($0.settings.name, $0.place) }, uniquingKeysWith: { $1 })
+    }
+
+    /// How the links of a bridge's rooms show who they are, and how they are secured.
+    func access(
+        to bridge: Bridge
+    ) -> (
+        credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>,
+        tls: (RoomID) -> TLSClientSettings?
+    ) {
+        let (upstreamTLS, secrets) = (upstreamTLS, secrets)
+        return (
+            { id in
+                let own = bridge.ownLogin(of: id)
+                guard let room = bridge.settings(of: own?.room ?? id)?.name else {
+                    return .failure(UpstreamCredentialsFailure("the room is closed"))
+                }
+                return own.map { secrets.read(account: $0.account, in: room) } ?? secrets.read(room)
+            },
+            { id in bridge.settings(of: bridge.ownLogin(of: id)?.room ?? id).flatMap { upstreamTLS[$0.name] } }
+        )
+    }
+
+    /// Tells the driver of backends where they are.
+    func equip(_ driver: BackendDriver, names: [String]) {
+        let accountSecrets = accountSecrets
+        driver.take(names: names, places: backendPlaces, secrets: { accountSecrets.read($0) })
     }
 
     /// Opens the IRC listeners.

@@ -18,9 +18,11 @@ struct BridgeService {
     /// - Parameters:
     ///   - stopsOnSignals: the process is this service's alone.
     ///   - note: called on the loop for everything that the operator, or the demo, should know.
+    ///   - reread: reads the configuration again, for a reload; nil: there is nothing to read.
     static func start(
         _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment, log: Logger,
-        stopsOnSignals: Bool = false, note: @escaping @Sendable (BridgeNote) -> Void
+        stopsOnSignals: Bool = false, reread: ConfigurationReload.Reading? = nil,
+        note: @escaping @Sendable (BridgeNote) -> Void
     ) async throws(StartError) -> BridgeService {
         ProcessSignals.ignoreBrokenPipes()
         ProcessSignals.ignoreFileSizeLimit()
@@ -40,7 +42,10 @@ struct BridgeService {
                     stopped: { end.finish() })
                 transport.attach(router)
                 // Admitted clients are notified of the end.
-                if stopsOnSignals { try stopOnSignals(log, transport) }
+                let reload = ConfigurationReload(
+                    configuration, instanceID: instanceID, environment: environment, journal: journal, log: log,
+                    reread: reread)
+                if stopsOnSignals { try stopOnSignals(log, reload, transport) }
                 let (listeners, addresses) = try plan.listen(transport)
                 let httpAddresses = try plan.serveHTTP(router, media, store: stored?.driver, transport)
                 stored?.driver.start(on: loop)
@@ -74,13 +79,15 @@ struct BridgeService {
         return stored
     }
 
-    /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the certificates again.
-    private static func stopOnSignals(_ log: Logger, _ transport: Transport) throws(TransportError) {
+    /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the configuration and the
+    /// certificates again.
+    private static func stopOnSignals(
+        _ log: Logger, _ reload: ConfigurationReload, _ transport: Transport
+    ) throws(TransportError) {
         var signals = 0
         try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
             if signal == SIGHUP {
-                log.info("certificates-reread", "reading the listeners' certificates again")
-                transport.bridgeDriver?.reloadCertificates(transport)
+                reload.run(transport)
                 return
             }
             signals += 1

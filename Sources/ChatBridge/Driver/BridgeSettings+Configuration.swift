@@ -42,7 +42,7 @@ extension BridgeSettings {
         settings.registration = RegistrationPolicy(configuration.identity.registration)
         settings.saslMechanisms = configuration.identity.sasl
         settings.nicks = NickSettings(configuration.identity.nicks)
-        settings.limits = LimitSettings(configuration.limits)
+        settings.limits = configuration.limits
         settings.backends = BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings)
         settings.drain = configuration.server.drain
         settings.notesChatText = configuration.log.messages
@@ -136,30 +136,6 @@ extension NickSettings {
         self.init(
             suffix: nicks.suffix, maxBytes: nicks.maxLengthBytes, invalid: nicks.invalid,
             collision: Collision(rawValue: nicks.collision.rawValue) ?? .number, utf8: nicks.utf8)
-    }
-}
-
-extension LimitSettings {
-    init(_ limits: LimitsConfiguration) {
-        var settings = LimitSettings()
-        settings.maxClients = limits.maxClients
-        settings.maxClientsPerAddress = limits.maxClientsPerIP
-        settings.acceptsPerSecondPerAddress = limits.acceptsPerSecondPerIP
-        settings.registrationTimeout = limits.registrationTimeout
-        settings.pingInterval = limits.pingInterval ?? BridgeSettings.never
-        settings.pingTimeout = limits.pingTimeout
-        settings.messagesPerSecond = limits.messagesPerSecond
-        settings.messagesBurst = Double(limits.messagesBurst)
-        settings.receiveQueueBytes = limits.recvqBytes
-        settings.multilineMaxBytes = limits.multiline.maxBytes
-        settings.multilineMaxLines = limits.multiline.maxLines
-        settings.upstreamMessagesPerSecond = limits.upstreamMessagesPerSecond
-        settings.upstreamConnectsPerSecond = limits.upstreamConnectsPerSecond
-        settings.membersPerRoom = limits.membersPerRoom
-        settings.templateRooms = limits.templateRooms
-        settings.backlog = limits.backlog
-        settings.historyLimit = limits.historyLimit
-        self = settings
     }
 }
 

@@ -16,13 +16,22 @@ enum ServiceCommands {
             errors(error.description + "\n")
             return ExitCode.configuration
         }
-        return await serve(loaded.configuration, options, environment, errors: errors) { _ in }
+        let request = options.request()
+        let reread: ConfigurationReload.Reading = {
+            do throws(ConfigurationError) {
+                return .success(try ConfigurationLoader.load(request, from: environment).configuration)
+            } catch {
+                return .failure(error)
+            }
+        }
+        return await serve(loaded.configuration, options, environment, errors: errors, reread: reread) { _ in }
     }
 
     /// Runs a bridge until it is stopped.
     static func serve(
         _ configuration: Configuration, _ options: GlobalOptions, _ environment: ConfigurationEnvironment,
-        errors: Output, observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
+        errors: Output, reread: ConfigurationReload.Reading? = nil,
+        observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
         started: (BridgeService) -> Void
     ) async -> Int32 {
         let sink: DescriptorLogSink
@@ -38,7 +47,7 @@ enum ServiceCommands {
         do {
             let service = try await BridgeService.start(
                 configuration, instanceID: instanceID, environment: environment, log: log,
-                stopsOnSignals: true,
+                stopsOnSignals: true, reread: reread,
                 note: { note in
                     notes(note)
                     observe(note)

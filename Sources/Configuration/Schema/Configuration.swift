@@ -1,3 +1,5 @@
+import BridgeTypes
+
 /// The complete, checked configuration: with defaults, with `[room_defaults]` applied to rooms, and with files and
 /// variables read.
 ///
@@ -18,7 +20,7 @@ package struct Configuration: Equatable, Sendable {
     /// Names are unique, compared case-insensitively.
     package var accounts: [AccountConfiguration] = []
     package var storage = StorageConfiguration()
-    package var limits = LimitsConfiguration()
+    package var limits = LimitSettings()
     /// None by default: an unrequested port may belong to another program.
     package var http: [HTTPConfiguration] = []
     package var media = MediaConfiguration()
@@ -48,7 +50,7 @@ enum ConfigurationSchema {
             tables: "accounts", \.accounts, AccountConfiguration.rows, identity: "name",
             initial: { _ in AccountConfiguration() }),
         ConfigurationKey("storage", \.storage, .section(StorageConfiguration.rows)),
-        ConfigurationKey("limits", \.limits, .section(LimitsConfiguration.rows)),
+        ConfigurationKey("limits", \.limits, .section(LimitSettings.rows)),
         ConfigurationKey(tables: "http", \.http, HTTPConfiguration.rows, initial: { _ in HTTPConfiguration() }),
         ConfigurationKey("media", \.media, .section(MediaConfiguration.rows)),
         ConfigurationKey("log", \.log, .section(LogConfiguration.rows)),

@@ -108,7 +108,7 @@ extension IRCServer {
                 .clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
             return
         }
-        let due = session.lastReceivedAt + settings.limits.pingInterval
+        guard let due = settings.limits.pingInterval.map({ session.lastReceivedAt + $0 }) else { return }
         if now >= due {
             // A ping for delivery acknowledgements also checks liveness.
             if session.following != nil { askForCursors(session) }

@@ -209,7 +209,7 @@ extension IRCServer {
     }
 
     func roomFellSilent(_ id: RoomID) {
-        guard let room = roomTable[id], roomTable.isOfTemplate(room), room.locals.isEmpty else { return }
+        guard let room = roomTable[id], roomTable.isPassing(room), room.locals.isEmpty else { return }
         for timer in [
             TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idleUsers(id), .linger(id), .cursors(id),
             .complete(id), .roomLoad(id), .joinBatches(id), .netsplit(id), .opening(id),
@@ -218,7 +218,7 @@ extension IRCServer {
         }
         remove(room)
         backends[room.settings.backend]?.remove(id)
-        context.note(.info, "room-closed", "an empty room of the template was closed", ["room": room.settings.name])
+        context.note(.info, "room-closed", "a room was closed", ["room": room.settings.name])
     }
 
     // MARK: - LIST

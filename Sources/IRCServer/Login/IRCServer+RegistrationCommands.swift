@@ -97,8 +97,11 @@ extension IRCServer {
     private func registered(_ session: IRCSession) {
         newcomers.remove(session.id)
         session.forgetUnusedLogin()
-        if !session.hasEnded {
-            context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + settings.limits.pingInterval)
+        if !session.hasEnded, let interval = settings.limits.pingInterval {
+            context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + interval)
+        } else if !session.hasEnded {
+            // The deadline of the registration.
+            context.timers.cancel(.clientLiveness(session.id))
         }
         context.note(
             .info, "client-registered", "an IRC user is here",

@@ -12,12 +12,15 @@ final class AddressLimits {
         var accepts: TokenBucket
     }
 
-    private let limits: LimitSettings
+    private var limits: LimitSettings
     private let gateways: [WebIRCSettings]
     private var uses: [String: Use] = [:]
     private var sweepCount = AddressLimits.rememberedNetworks
 
     init(_ settings: BridgeSettings) { (limits, gateways) = (settings.limits, settings.gateways) }
+
+    /// They apply to later connections.
+    func take(_ limits: LimitSettings) { self.limits = limits }
 
     /// The network that a client shares with others from its address; nil: the address stands for many clients, as a
     /// gateway's does until WEBIRC, and 127.0.0.1 for all clients behind a process on this host.

@@ -33,7 +33,7 @@ package final class IRCSession {
     /// Values that all sessions of a bridge share.
     final class Terms {
         let serverName: String
-        let budget: TokenBucket.Limit
+        private(set) var budget: TokenBucket.Limit
         let tagBudget = TokenBucket.Limit(rate: 4, burst: 12)
         /// Limits of one message of several lines.
         let multiline: (bytes: Int, lines: Int)
@@ -54,8 +54,14 @@ package final class IRCSession {
                 .multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)",
                 .metadata: MetadataSubscriptions.capabilityValue,
             ]
-            budget = TokenBucket.Limit(rate: settings.limits.messagesPerSecond, burst: settings.limits.messagesBurst)
+            budget = Self.budget(settings.limits)
         }
+
+        private static func budget(_ limits: LimitSettings) -> TokenBucket.Limit {
+            TokenBucket.Limit(rate: limits.messagesPerSecond, burst: Double(limits.messagesBurst))
+        }
+
+        func take(_ limits: LimitSettings) { budget = Self.budget(limits) }
     }
 
     // One per client, idle ones included: state that most of them rarely need is stored out of line.

@@ -1,4 +1,5 @@
 import Accounts
+public import BridgeTypes
 import Digests
 public import IRCProtocol
 public import Identities
@@ -64,40 +65,6 @@ public struct BridgeSettings: Sendable {
         self.instanceID = instanceID
         self.rooms = rooms
     }
-}
-
-/// Limits on the resources of a peer. The reasons are in the configuration's example.
-public struct LimitSettings: Equatable, Sendable {
-    public var maxClients = 1000
-    /// Does not apply to loopback and unix sockets.
-    public var maxClientsPerAddress = 50
-    /// nil: no limit.
-    public var acceptsPerSecondPerAddress: Double? = 5
-    public var registrationTimeout: Duration = .seconds(60)
-    public var pingInterval: Duration = .seconds(90)
-    public var pingTimeout: Duration = .seconds(60)
-    /// Long-term rate of lines from a client; nil: no limit.
-    public var messagesPerSecond: Double? = 2
-    public var messagesBurst: Double = 10
-    /// Bytes of unprocessed input of a client before reading from its socket pauses.
-    public var receiveQueueBytes = 32 * 1024
-    /// Limits on the text that a client gets of one upstream message.
-    public var multilineMaxBytes = 16 * 1024
-    public var multilineMaxLines = 100
-    /// Long-term rate of frames to a room, with a burst of 10; nil: no limit.
-    public var upstreamMessagesPerSecond: Double? = 5
-    public var upstreamMessagesBurst: Double = 10
-    /// Rate of new connections over all rooms together; nil: no limit.
-    public var upstreamConnectsPerSecond: Double? = 20
-    public var membersPerRoom = 10_000
-    /// Rooms of the template that may be open at a time.
-    public var templateRooms = 100
-    /// Missed messages of a room that a returning client gets, the newest ones; 0: none.
-    public var backlog = 500
-    /// Messages in one answer to a history request of a client.
-    public var historyLimit = 500
-
-    public init(_ change: (inout LimitSettings) -> Void = { _ in }) { change(&self) }
 }
 
 /// A template that opens a room of a backend for any channel that a client joins.

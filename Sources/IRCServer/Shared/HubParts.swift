@@ -79,16 +79,31 @@ package enum ServerRequest {
     case retryLogin(at: String)
 }
 
-/// The configured backends' accounts, in the order of the settings.
-package struct BackendTable {
-    package let all: [BackendAccount]
-    private let byName: [String: BackendID]
+/// The configured backends' accounts, in the order in which they were configured.
+package final class BackendTable {
+    package private(set) var all: [BackendAccount] = []
+    private var byName: [String: BackendID] = [:]
+    private let shared: UpstreamShared
 
     package init(_ settings: [BackendSettings], shared: UpstreamShared) {
-        all = settings.enumerated().map { index, backend in
-            BackendAccount(id: BackendID(index: index), settings: backend, shared: shared)
+        self.shared = shared
+        for backend in settings { append(backend) }
+    }
+
+    private func append(_ backend: BackendSettings) {
+        let account = BackendAccount(id: BackendID(index: all.count), settings: backend, shared: shared)
+        all.append(account)
+        byName[backend.name] = account.id
+    }
+
+    /// Adds a backend, or forgets all that is known of one that has other settings.
+    package func take(_ backend: BackendSettings) -> BackendAccount? {
+        if let id = byName[backend.name] {
+            all[id.index] = BackendAccount(id: id, settings: backend, shared: shared)
+        } else {
+            append(backend)
         }
-        byName = Dictionary(all.map { ($0.settings.name, $0.id) }, uniquingKeysWith: { _, last in last })
+        return self[backend.name]
     }
 
     package subscript(id: BackendID) -> BackendAccount? { all.indices.contains(id.index) ? all[id.index] : nil }

@@ -1,16 +1,17 @@
 import BridgeTypes
 import Rooms
 
-/// The open rooms: the configured ones first, in their order, then those of the template, oldest first.
+/// The open rooms, in the order in which they were opened; at the start that is the configuration's.
 package final class RoomTable {
     package private(set) var all: [Room] = []
     private let context: RoomsContext
     private let fold: (String) -> String
     private var byChannel: [String: RoomID] = [:]
     private var templateRooms: [RoomID: Room] = [:]
+    /// Rooms that the configuration no longer has: they have no channel, and close once their messages are sent.
+    private var retired: Set<RoomID> = []
     /// For rooms of the template: the person that opened the room, or was the first to enter it while it was empty.
     private var openers: [RoomID: PersonID] = [:]
-    private var configuredCount = 0
     private var lastIndex = -1
 
     /// - Parameter fold: names with equal results are one channel.
@@ -21,7 +22,18 @@ package final class RoomTable {
 
     package subscript(id: RoomID) -> Room? {
         if all.indices.contains(id.index), all[id.index].id == id { return all[id.index] }
-        return templateRooms[id]
+        let place = place(from: id.index)
+        return place < all.count && all[place].id == id ? all[place] : nil
+    }
+
+    /// Of the first room at or after a number.
+    private func place(from index: Int) -> Int {
+        var (low, high) = (0, all.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle].id.index < index { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 
     package subscript(channel channel: String) -> Room? { byChannel[fold(channel)].flatMap { self[$0] } }
@@ -45,29 +57,40 @@ package final class RoomTable {
         return RoomID(index: lastIndex)
     }
 
-    /// Adds a configured room; all of them come before the first of the template.
+    /// Adds a configured room.
     package func add(_ room: Room) {
-        configuredCount += 1
-        insert(room)
-    }
-
-    package func add(ofTemplate room: Room, openedBy person: PersonID?) {
-        insert(room)
-        templateRooms[room.id] = room
-        openers[room.id] = person
-    }
-
-    private func insert(_ room: Room) {
         all.append(room)
         byChannel[fold(room.channel)] = room.id
     }
 
-    /// Removes a room of the template.
-    package func remove(_ room: Room) {
-        guard templateRooms.removeValue(forKey: room.id) != nil else { return }
-        openers[room.id] = nil
-        all.removeAll { $0.id == room.id }
+    package func add(ofTemplate room: Room, openedBy person: PersonID?) {
+        add(room)
+        templateRooms[room.id] = room
+        openers[room.id] = person
+    }
+
+    /// Whether the room is removed when its link is closed.
+    package func isPassing(_ room: Room) -> Bool { isOfTemplate(room) || retired.contains(room.id) }
+
+    /// Takes the channel of a configured room away; it is removed when its link is closed.
+    package func retire(_ room: Room) {
+        retired.insert(room.id)
         byChannel[fold(room.channel)] = nil
+    }
+
+    /// The configuration has the room again.
+    package func revive(_ room: Room) {
+        retired.remove(room.id)
+        byChannel[fold(room.channel)] = room.id
+    }
+
+    /// Removes a room that is passing.
+    package func remove(_ room: Room) {
+        guard isPassing(room) else { return }
+        templateRooms[room.id] = nil
+        openers[room.id] = nil
+        if retired.remove(room.id) == nil { byChannel[fold(room.channel)] = nil }
+        all.removeAll { $0.id == room.id }
     }
 
     // MARK: - Rooms of the template
@@ -87,11 +110,8 @@ package final class RoomTable {
     }
 
     /// The first configured room with that property.
-    package func configured(where isIt: (Room) -> Bool) -> Room? { all[..<configuredCount].first(where: isIt) }
+    package func configured(where isIt: (Room) -> Bool) -> Room? { all.first { !isOfTemplate($0) && isIt($0) } }
 
-    /// The first room at or after a number, for answers that iterate over all rooms in steps.
-    package func first(from index: Int) -> Room? {
-        if index < configuredCount { return all[max(index, 0)] }
-        return all[configuredCount...].first { $0.id.index >= index }
-    }
+    /// The first room with a channel at or after a number, for answers that iterate over all rooms in steps.
+    package func first(from index: Int) -> Room? { all[place(from: index)...].first { !retired.contains($0.id) } }
 }

@@ -63,11 +63,6 @@ package final class OwnLink: SendLane {
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
         person: PersonID, sendBudget: SendBudget, outbox: Outbox, upstream: UpstreamShared
     ) {
-        var settings = room.link
-        settings.name = room.name + "/" + account
-        settings.authenticates = true
-        // The room's link fetches the history; the least of it here, from a backend that pushes some.
-        settings.historyLimit = 0
         self.room = roomID
         self.login = login
         self.puppet = puppet
@@ -84,10 +79,22 @@ package final class OwnLink: SendLane {
         super.init(
             account: account, settings: room,
             link: UpstreamSession(
-                room: id, settings: settings, usesAccount: login.backend.map { upstream.hasLogin($0) } ?? false,
+                room: id, settings: Self.linkSettings(room, account),
+                usesAccount: login.backend.map { upstream.hasLogin($0) } ?? false,
                 shared: upstream),
             sendBudget: sendBudget, outbox: outbox, dialectContext: dialectContext)
     }
+
+    private static func linkSettings(_ room: RoomSettings, _ account: String) -> LinkSettings {
+        var settings = room.link
+        settings.name = room.name + "/" + account
+        settings.authenticates = true
+        // The room's link fetches the history; the least of it here, from a backend that pushes some.
+        settings.historyLimit = 0
+        return settings
+    }
+
+    override func linkSettings(_ room: RoomSettings) -> LinkSettings { Self.linkSettings(room, account) }
 
     override var isIdentified: Bool { isKnown }
 

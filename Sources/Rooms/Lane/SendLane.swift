@@ -23,7 +23,7 @@ package class SendLane {
     package final let id: RoomID
     package final let link: UpstreamSession
     /// The room's.
-    package final let settings: RoomSettings
+    package final private(set) var settings: RoomSettings
     package final let traits: DialectTraits
     /// The account whose login the link uses; empty: the room's.
     package final let account: String
@@ -187,6 +187,14 @@ package class SendLane {
     final func takeTypingBudget(_ context: RoomsContext) -> Bool { typingBudget.take(now: context.now.monotonic) }
 
     // MARK: - Timers
+
+    /// The room has other settings.
+    func take(_ settings: RoomSettings, usesAccount: Bool) {
+        self.settings = settings
+        link.take(linkSettings(settings), usesAccount: usesAccount)
+    }
+
+    func linkSettings(_ room: RoomSettings) -> LinkSettings { room.link }
 
     /// - Parameter grant: the time of another pending write.
     final func arm(isOpen: Bool, also grant: MonotonicInstant?, _ context: RoomsContext) {

@@ -12,7 +12,9 @@ extension Room {
     static let typingExpiry: Duration = .seconds(3)
 
     /// An upstream person is in the room.
-    package func isHere(upstream person: PersonID) -> Bool { remotes.contains(person) }
+    package func isHere(upstream person: PersonID) -> Bool {
+        remotes.contains(person) || remotes.shared?.person == person
+    }
 
     package var upstreamCount: Int { remotes.count }
 

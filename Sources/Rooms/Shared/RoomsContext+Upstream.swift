@@ -54,6 +54,14 @@ extension UpstreamSession {
 
     package func stop(_ context: RoomsContext) -> [LinkEvent] { context.drive(self) { stop(&$0) } }
 
+    /// Opens a link that is wanted anew, at once.
+    func reconnect(_ reason: String, _ context: RoomsContext) -> [LinkEvent] {
+        guard state != .stopped, state != .closing else { return [] }
+        let events = state == .waiting ? [] : context.drive(self) { drop(reason, &$0) }
+        start(context)
+        return events
+    }
+
     package func send(_ frames: [EncodedFrame], _ context: RoomsContext) -> Bool {
         context.drive(self) { send(frames, &$0) }
     }

@@ -11,7 +11,7 @@ import WireBytes
 /// The state shared by the rooms of one process and their front ends: the turn, the identities, the links' shared
 /// state, in-flight changes of the store, and the actions for the hub. Confined to its bridge.
 package final class RoomsContext {
-    package let settings: RoomsSettings
+    package private(set) var settings: RoomsSettings
     package let identities: IdentityMap
     package let upstream: UpstreamShared
     /// Passed on to machines that have actions of their own.
@@ -30,7 +30,7 @@ package final class RoomsContext {
     package let ledger = StoreLedger()
     private var lanesAwaitingStore: Set<RoomID> = []
     /// Base URLs of backends that require a token for files, by the backend's name.
-    package let guardedBases: [String: HTTPURL]
+    package private(set) var guardedBases: [String: HTTPURL]
     /// Files uploaded here, which also resolve links quoted in messages.
     package let uploads: Uploads
 
@@ -45,14 +45,25 @@ package final class RoomsContext {
             connectsPerSecond: settings.upstreamConnectsPerSecond, backends: settings.backends)
         self.turn = Turn(now: now, random: random)
         self.uploads = Uploads(settings.media?.uploads ?? [])
-        self.guardedBases = Dictionary(
-            settings.backends.compactMap { backend in
-                guard backend.dialect.traits.guardsFiles, let base = backend.httpBase else { return nil }
-                return (backend.name, base)
-            }, uniquingKeysWith: { first, _ in first })
+        self.guardedBases = Self.guardedBases(settings.backends)
         if isDurable {
             self.identities.persist(by: { [unowned self] in keep($0) }, wall: { [unowned self] in self.now.wall })
         }
+    }
+
+    private static func guardedBases(_ backends: [BackendSettings]) -> [String: HTTPURL] {
+        Dictionary(
+            backends.compactMap { backend in
+                guard backend.dialect.traits.guardsFiles, let base = backend.httpBase else { return nil }
+                return (backend.name, base)
+            }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The configuration was read again.
+    package func take(_ settings: RoomsSettings) {
+        self.settings = settings
+        guardedBases.merge(Self.guardedBases(settings.backends)) { $1 }
+        upstream.take(settings.backends)
     }
 
     // MARK: - The turn

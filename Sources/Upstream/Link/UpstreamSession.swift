@@ -133,13 +133,14 @@ package final class UpstreamSession {
     package static let maxReasonBytes = 300
 
     package let room: RoomID
-    package let settings: LinkSettings
+    /// Others count from the next attempt on.
+    package private(set) var settings: LinkSettings
     /// The credentials come from the backend's account, and not from the driver.
-    package let usesAccount: Bool
+    package private(set) var usesAccount: Bool
     let shared: UpstreamShared
     /// The dialect's, made once.
     let traits: DialectTraits
-    private let policy: ReconnectPolicy
+    private var policy: ReconnectPolicy
     package private(set) var state: State = .stopped
     var stage: Stage = .usable
     var renewal: Renewal = .none
@@ -747,6 +748,15 @@ package final class UpstreamSession {
         retryAt = now + delay
         armRetry(&turn)
         events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
+    }
+
+    // MARK: - Other settings
+
+    /// The dialect must be of the same kind.
+    package func take(_ settings: LinkSettings, usesAccount: Bool) {
+        self.settings = settings
+        self.usesAccount = usesAccount
+        policy = ReconnectPolicy(traits: settings.backoff)
     }
 
     /// Ends a session that works, as if it had failed.

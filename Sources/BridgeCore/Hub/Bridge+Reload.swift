@@ -1,0 +1,32 @@
+public import BridgeTypes
+public import IRCServer
+import Rooms
+import Upstream
+import WireBytes
+
+// The configuration was read again.
+
+extension Bridge {
+    /// Puts other settings in force. Rooms are told apart by their names; what a room is may not change.
+    ///
+    /// - Parameters:
+    ///   - reconnecting: names of rooms whose links are opened anew.
+    ///   - backends: names of the backends among the settings' that are new, or have other settings.
+    public func reload(
+        _ settings: BridgeSettings, reconnecting: Set<String>, backends changed: Set<String>, now: Now
+    ) {
+        context.now = now
+        guard lifecycle.phase == .running else { return }
+        context.take(RoomsSettings(settings))
+        for backend in settings.backends where changed.contains(backend.name) {
+            if let known = backends[backend.name] { context.timers.cancel(.backend(known.id)) }
+            guard let account = backends.take(backend), backend.authenticates, !backend.isOnDemand else { continue }
+            context.drive(account) { account.start(&$0) }
+        }
+        irc.reload(settings, reconnecting: reconnecting)
+        finishIfIdle()
+    }
+
+    /// The names of all backends there ever were, by the index of their ids.
+    public var backendNames: [String] { backends.all.map(\.settings.name) }
+}

@@ -1,0 +1,194 @@
+import Accounts
+import BridgeTestSupport
+import BridgeTypes
+import ChatModel
+import Digests
+import HTTPProtocol
+import Rooms
+import Testing
+import Upstream
+import WireBytes
+
+@testable import BridgeCore
+@testable import IRCServer
+
+@Suite("A configuration that is read again")
+struct ReloadTests {
+    /// Two rooms and two accounts; alice is logged in.
+    private final class Stage {
+        let harness: BridgeHarness
+        private(set) var settings: BridgeSettings
+        /// What the backends got until the last look.
+        private(set) var frames: [(room: Int, text: String)] = []
+
+        init(connect: ConnectPolicy = .always) throws {
+            settings = BridgeSettings(
+                serverName: "bridge", instanceID: "t",
+                rooms: [try .stub("lobby", connect: connect), try .stub("den", connect: connect)])
+            settings.accounts = ["alice", "root"].map { name in
+                AccountSettings(name: name, password: SCRAMVerifier(quickly: "secret"), isAdmin: name == "root")
+            }
+            settings.limits.messagesPerSecond = nil
+            settings.limits.acceptsPerSecondPerAddress = nil
+            harness = BridgeHarness(settings: settings)
+            harness.start()
+        }
+
+        func enter(_ client: UInt64, _ nick: String, account: String? = nil, _ rooms: String = "#lobby,#den") {
+            harness.connect(client)
+            if let account { harness.send(client, "PASS \(account):secret") }
+            harness.send(client, "NICK " + nick)
+            harness.send(client, "USER u 0 * :r")
+            harness.send(client, "JOIN " + rooms)
+            _ = harness.takeOutputs()
+        }
+
+        func reload(_ reconnecting: Set<String> = [], _ change: (inout BridgeSettings) throws -> Void) throws {
+            try change(&settings)
+            let now = settings
+            harness.perform { bridge, time in
+                bridge.reload(now, reconnecting: reconnecting, backends: [], now: time)
+            }
+        }
+
+        /// What clients see since the last look, as `1< line`; `1<` at its end.
+        func seen() -> [String] {
+            harness.takeOutputs().compactMap { output in
+                switch output {
+                case .line(let client, let bytes): return "\(client)< " + String(decoding: bytes, as: UTF8.self)
+                case .clientClosed(let client): return "\(client)<"
+                case .upstream(let room, .frame(let bytes, _)):
+                    frames.append((room, String(decoding: bytes, as: UTF8.self)))
+                    return nil
+                default: return nil
+                }
+            }
+        }
+
+        func said(_ text: String, room: Int, id: String) {
+            harness.sendFrame(
+                room, #"{"kind":"message","id":"\#(id)","sender":{"id":"s","name":"Remy"},"text":"\#(text)"}"#)
+        }
+    }
+
+    @Test("nothing that is the same is touched")
+    func same() throws {
+        let stage = try Stage()
+        stage.enter(1, "alice", account: "alice")
+        try stage.reload { _ in }
+        #expect(stage.seen() == [])
+        stage.said("hello", room: 0, id: "m1")
+        #expect(stage.seen().last == "1< :Remy!chat@b PRIVMSG #lobby :hello")
+    }
+
+    @Test("a new room can be joined at once; one that is gone is parted, and its messages still go up")
+    func comesAndGoes() throws {
+        let stage = try Stage()
+        stage.enter(1, "ann")
+        stage.enter(2, "bob")
+        stage.harness.send(1, "PRIVMSG #den :last words")
+        _ = stage.seen()
+        try stage.reload { settings in
+            settings.rooms = [settings.rooms[0], try .stub("attic")]
+        }
+        #expect(
+            stage.seen() == [
+                "1< :ann!~u@bridge PART #den :This room is no longer here",
+                "2< :ann!~u@bridge PART #den :This room is no longer here",
+                "2< :bob!~u@bridge PART #den :This room is no longer here",
+            ])
+        stage.harness.send(1, "JOIN #den")
+        #expect(stage.seen() == ["1< :bridge 403 ann #den :No such room; LIST shows them"])
+        stage.harness.send(1, "JOIN #attic")
+        #expect(stage.seen().first == "1< :ann!~u@bridge JOIN #attic")
+        stage.said("up here", room: 2, id: "m1")
+        #expect(stage.seen().last == "1< :Remy!chat@b PRIVMSG #attic :up here")
+        // The confirmation of the last words ends the room.
+        let frame = try #require(stage.frames.last { $0.room == 1 && $0.text.contains("last words") })
+        stage.harness.sendFrame(1, frame.text)
+        stage.harness.advance(by: .seconds(40))
+        #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#attic"])
+        stage.harness.send(1, "LIST")
+        #expect(
+            stage.seen().filter { $0.contains(" 322 ") }.map { String($0.prefix(25)) } == [
+                "1< :bridge 322 ann #lobby", "1< :bridge 322 ann #attic",
+            ])
+    }
+
+    @Test("a room that comes back before it was closed goes on")
+    func comesBack() throws {
+        let stage = try Stage()
+        stage.enter(1, "ann")
+        stage.harness.send(1, "PRIVMSG #den :under way")
+        let den = stage.settings.rooms[1]
+        try stage.reload { $0.rooms.removeLast() }
+        _ = stage.seen()
+        try stage.reload { $0.rooms.append(den) }
+        stage.harness.send(1, "JOIN #den")
+        #expect(stage.seen().first == "1< :ann!~u@bridge JOIN #den")
+        stage.harness.advance(by: .seconds(600))
+        #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#den"])
+    }
+
+    @Test("a topic changes where it is shown; a link is opened anew under its clients")
+    func changes() throws {
+        let stage = try Stage()
+        stage.enter(1, "ann")
+        try stage.reload(["den"]) { settings in
+            settings.rooms[0].topic = "soup"
+            settings.rooms[1].url = try HTTPURL(parsing: "ws://elsewhere.example/den")
+        }
+        #expect(stage.seen().first == "1< :bridge TOPIC #lobby :soup")
+        stage.harness.send(1, "PRIVMSG #den :still here")
+        stage.harness.advance(by: .seconds(2))
+        _ = stage.seen()
+        #expect(stage.harness.bridge.rooms[1].link.isUp)
+        #expect(stage.harness.bridge.rooms[1].link.settings.url.host == "elsewhere.example")
+        #expect(stage.frames.contains { $0.room == 1 && $0.text.contains("still here") })
+        stage.harness.send(1, "NAMES #den")
+        #expect(stage.seen().contains("1< :bridge 353 ann = #den :@ann"))
+    }
+
+    @Test("accounts come, lose rooms and rights, and go")
+    func accounts() throws {
+        let stage = try Stage()
+        stage.enter(1, "alice", account: "alice")
+        stage.enter(2, "root", account: "root")
+        try stage.reload { settings in
+            settings.accounts[0].rooms = ["lobby"]
+            settings.accounts.append(AccountSettings(name: "new", password: SCRAMVerifier(quickly: "secret")))
+        }
+        #expect(
+            stage.seen().filter { $0.hasPrefix("1<") } == [
+                "1< :alice!~u@bridge PART #den :Your account may not be here any more"
+            ])
+        stage.harness.connect(3)
+        stage.harness.send(3, "PASS new:secret")
+        stage.harness.send(3, "NICK new")
+        stage.harness.send(3, "USER u 0 * :r")
+        #expect(stage.seen().contains { $0.hasPrefix("3< :bridge 001 new") })
+        try stage.reload { $0.accounts[1].isAdmin = false }
+        #expect(
+            stage.seen().contains("2< ERROR :Closing Link: 127.0.0.1 (Your account's rights have changed, reconnect)"))
+        try stage.reload { $0.accounts.removeFirst() }
+        #expect(stage.seen().contains("1< ERROR :Closing Link: 127.0.0.1 (Your account is no longer here)"))
+        // The name is anybody's now.
+        stage.harness.connect(4)
+        stage.harness.send(4, "NICK alice")
+        stage.harness.send(4, "USER u 0 * :r")
+        #expect(stage.seen().contains { $0.hasPrefix("4< :bridge 001 alice") })
+    }
+
+    @Test("limits hold for those who are there")
+    func limits() throws {
+        let stage = try Stage()
+        stage.enter(1, "ann")
+        try stage.reload { $0.limits.maxClients = 1 }
+        stage.harness.connect(2)
+        #expect(stage.seen().contains { $0.hasPrefix("2< ERROR") && $0.contains("too many clients") })
+        try stage.reload { $0.limits.pingInterval = .seconds(10) }
+        stage.harness.answersPings = false
+        stage.harness.advance(by: .seconds(11))
+        #expect(stage.seen() == ["1< PING bridge"])
+    }
+}

@@ -1,0 +1,68 @@
+import BridgeTestSupport
+import Testing
+
+@testable import Configuration
+
+@Suite("The difference between two configurations")
+struct ConfigurationChangeTests {
+    struct Row: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        let old: String
+        let new: String
+        /// `title name name; title name`, without those that are empty.
+        let expected: String
+
+        init(_ description: String, _ old: String, _ new: String, _ expected: String) {
+            (testDescription, self.old, self.new, self.expected) = (description, old, new, expected)
+        }
+    }
+
+    private static let lobby = "[[rooms]]\nname = \"lobby\"\nurl = \"wss://h/\"\n"
+    private static let den = "[[rooms]]\nname = \"den\"\nurl = \"wss://h/\"\n"
+    private static let alice = "[[accounts]]\nname = \"alice\"\ncertfp = [\"\(String(repeating: "a", count: 64))\"]\n"
+
+    static let rows = [
+        Row("nothing", lobby, lobby, ""),
+        Row("a room comes", lobby, lobby + den, "rooms-opened den"),
+        Row("a room goes", lobby + den, lobby, "rooms-closed den"),
+        Row("a topic", lobby, lobby + "topic = \"x\"\n", "rooms-changed lobby"),
+        Row("a default of rooms", lobby, "[room_defaults]\nmember_idle = \"1h\"\n" + lobby, "rooms-changed lobby"),
+        Row("a url", lobby, lobby.replacing("wss://h/", with: "wss://g/"), "rooms-reconnected lobby"),
+        Row(
+            "a secret", lobby + "auth = { type = \"bearer\", token = \"one\" }\n",
+            lobby + "auth = { type = \"bearer\", token = \"two\" }\n", "rooms-reconnected lobby"),
+        Row("another channel", lobby, lobby + "channel = \"#x\"\n", "keys-deferred rooms.lobby.channel"),
+        Row(
+            "another dialect, and with it what the room is", lobby, lobby + "dialect = \"plainjson\"\n",
+            "keys-deferred rooms.lobby.dialect"),
+        Row(
+            "a backend's user", "[backends.b]\nurl = \"wss://h/\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
+            "[backends.b]\nurl = \"wss://h/\"\nuser_agent = \"x\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
+            "rooms-reconnected lobby"),
+        Row("an account comes", lobby, lobby + alice, "accounts-added alice"),
+        Row("an account goes", lobby + alice, lobby, "accounts-removed alice"),
+        Row("an account's rights", lobby + alice, lobby + alice + "admin = true\n", "accounts-changed alice"),
+        Row(
+            "limits", lobby, "[limits]\nmax_clients = 7\nsendq = \"1MiB\"\n" + lobby,
+            "keys-changed limits.max_clients; keys-deferred limits.sendq"),
+        Row(
+            "what needs a restart", lobby,
+            "[server]\nnetwork = \"x\"\nmotd = \"y\"\n[log]\nlevel = \"debug\"\n" + lobby,
+            "keys-changed server.motd; keys-deferred server.network log.level"),
+        Row(
+            "a listener", lobby, "[[listeners]]\nbind = \"irc://127.0.0.1:7000\"\n" + lobby,
+            "keys-deferred listeners.0.bind"),
+    ]
+
+    @Test("each key is in force at once, or named as one that is not", arguments: rows)
+    func change(_ row: Row) throws {
+        let change = ConfigurationChange(from: try load(row.old), to: try load(row.new))
+        let told = change.lists.filter { !$0.names.isEmpty }.map { ([$0.title] + $0.names).joined(separator: " ") }
+        #expect(told.joined(separator: "; ") == row.expected)
+        #expect(change.isEmpty == row.expected.isEmpty)
+        // What is not deferred is in force, so that the same file again changes nothing.
+        let again = ConfigurationChange(from: change.result, to: try load(row.new))
+        #expect(again.lists.filter { !$0.names.isEmpty && $0.title != "keys-deferred" }.isEmpty)
+        #expect(again.deferredKeys == change.deferredKeys)
+    }
+}
