@@ -5,6 +5,7 @@ import Glibc
 struct ChatBridgeMain {
     static func main() async {
         let environment = ConfigurationEnvironment.ofThisProcess()
+        ConfigurationEnvironment.remove(ServiceManagerSettings.variables)
         let status: Int32
         do throws(UsageError) {
             switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {

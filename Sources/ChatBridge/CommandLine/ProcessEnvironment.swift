@@ -10,6 +10,12 @@ extension ConfigurationEnvironment {
         ConfigurationEnvironment(variables: environmentVariables(), hostName: hostName(), readFile: contents(ofFile:))
     }
 
+    /// Removes variables from the process's own environment, which children inherit. To be called before there are
+    /// other threads, which may read it.
+    static func remove(_ names: [String]) {
+        for name in names { unsetenv(name) }
+    }
+
     private static func environmentVariables() -> [String: String] {
         var variables: [String: String] = [:]
         var entry = environ

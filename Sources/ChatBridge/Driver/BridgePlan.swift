@@ -2,6 +2,7 @@ import BridgeCore
 import BridgeTypes
 import ChatModel
 import Configuration
+import Glibc
 import HTTPProtocol
 import IRCServer
 import Media
@@ -18,6 +19,7 @@ struct BridgePlan: Sendable {
     private let accountSecrets: AccountSecrets
     /// In the order of the configuration's listeners.
     private let places: [ListenOptions]
+    private let serviceManager: ServiceManagerSettings
 
     init(
         _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment,
@@ -35,6 +37,7 @@ struct BridgePlan: Sendable {
         }
         upstreamTLS = PerRoom(configuration, rooms: settings.rooms) { $0.tls.settings() }
         secrets = UpstreamSecrets(configuration, rooms: settings.rooms, environment: environment)
+        serviceManager = ServiceManagerSettings(variables: environment.variables, processID: getpid())
         accountSecrets = AccountSecrets(sources: backends.map(\.source), environment: environment)
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
         places = try configuration.listeners.map { listener throws(StartError) in
@@ -97,8 +100,21 @@ struct BridgePlan: Sendable {
         let others: [any LoopClient] = [backendDriver.client, backendDriver.files]
         let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
-            others: others + (media.map { [$0] } ?? []))
+            serviceManager: manager(of: bridge, note), others: others + (media.map { [$0] } ?? []))
         return (router, media)
+    }
+
+    /// Nil where no service manager wants to know.
+    private func manager(of bridge: Bridge, _ note: @escaping (BridgeNote) -> Void) -> ServiceManagerClient? {
+        ServiceManagerClient(
+            serviceManager, isStopping: { !bridge.isRunning },
+            status: { ServiceStatus(rooms: bridge.roomStates, clients: bridge.clientCount).text },
+            failed: { errno in
+                note(
+                    BridgeNote(
+                        .warn, "manager-unreachable", "the service manager cannot be told of the bridge's state",
+                        ["errno": String(errno)]))
+            })
     }
 
     /// Opens the IRC listeners.

@@ -80,7 +80,7 @@ struct BridgeService {
         try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
             if signal == SIGHUP {
                 log.info("certificates-reread", "reading the listeners' certificates again")
-                transport.bridgeDriver?.reloadCertificates(transport)
+                reload(transport)
                 return
             }
             signals += 1
@@ -88,6 +88,13 @@ struct BridgeService {
             log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
             transport.bridgeDriver?.shutdown(transport)
         }
+    }
+
+    /// Reads again what can change while the bridge runs, and tells the service manager.
+    private static func reload(_ transport: Transport) {
+        guard let router = transport.delegate as? ConnectionRouter else { return }
+        let body = { router.bridge.reloadCertificates(transport) }
+        if let manager = router.serviceManager { manager.reload(body) } else { body() }
     }
 
     /// Stops in order, as on SIGTERM.

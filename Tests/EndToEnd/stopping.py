@@ -1,0 +1,159 @@
+"""The end of a process in its order: not ready, listeners closed, queues sent, clients told, links closed; and what the service
+manager hears of a life."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+from marks import slow
+from peer import IRC, OPEN_LIMITS, wait_until
+from world import scenario
+
+HTTP = '[[http]]\nbind = "http://127.0.0.1:0"\n'
+
+
+def address(world):
+    return world.bridge.log_entries("listening-http")[0]["address"]
+
+
+def readiness(world):
+    """(status, answer) of /readyz; None once nobody answers."""
+    try:
+        with urllib.request.urlopen("http://%s/readyz" % address(world), timeout=5) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+    except (urllib.error.URLError, ConnectionError):
+        return None
+
+
+def refused(port):
+    with contextlib.suppress(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return False
+    return True
+
+
+class Manager:
+    """A service manager's end of the notification socket: every datagram, with the moment at which it came."""
+
+    def __init__(self, world, abstract=False):
+        directory = tempfile.mkdtemp(prefix="chatbridge-")
+        self.name = "@%s/notify" % directory if abstract else directory + "/notify"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind("\0" + self.name[1:] if abstract else self.name)
+        self.socket.setblocking(False)
+        self.heard = []
+        world.stack.callback(self.socket.close)
+
+    def lines(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                datagram = self.socket.recv(4096).decode()
+                self.heard += [(time.monotonic(), line) for line in datagram.split("\n")]
+        return [line for _, line in self.heard]
+
+    def wait(self, line, count=1):
+        wait_until(lambda: self.lines().count(line) >= count, lambda: "%s; heard: %s" % (line, self.lines()))
+
+
+def managed(world, manager, *more, **options):
+    world.start(wrapper=("env", "NOTIFY_SOCKET=" + manager.name, *more), **options)
+
+
+@scenario
+def the_manager_hears_of_ready_status_and_the_end(world):
+    manager = Manager(world)
+    managed(world, manager)
+    manager.wait("READY=1")
+    manager.wait("STATUS=1/1 rooms up, 0 clients")
+    ann = world.irc("ann")
+    manager.wait("STATUS=1/1 rooms up, 1 client")
+    assert world.bridge.terminate() == 0
+    ann.expect("ERROR")
+    lines = manager.lines()
+    assert lines[0] == "READY=1" and lines.index("STOPPING=1") > 0, lines
+    assert "EXTEND_TIMEOUT_USEC=15000000" in lines, lines
+    assert not any(line.startswith("WATCHDOG") for line in lines), lines
+    world.bridge = None
+
+
+@scenario
+def a_manager_with_an_abstract_name_hears_it_too(world):
+    manager = Manager(world, abstract=True)
+    managed(world, manager)
+    manager.wait("READY=1")
+    assert world.bridge.terminate() == 0
+    assert "STOPPING=1" in manager.lines()
+    world.bridge = None
+
+
+@scenario
+def the_manager_is_not_ready_before_the_port_is_open(world):
+    """READY is the first that it hears, and a connection of that moment is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    manager = Manager(world)
+    managed(world, manager, port=port)
+    manager.wait("READY=1")
+    assert not refused(port)
+
+
+@scenario
+def the_watchdog_is_fed_by_a_loop_that_turns(world):
+    manager = Manager(world)
+    managed(world, manager, "WATCHDOG_USEC=400000")
+    manager.wait("WATCHDOG=1", 4)
+    moments = [at for at, line in manager.heard if line == "WATCHDOG=1"]
+    # A loop that does not turn says nothing.
+    os.kill(world.bridge.process.pid, signal.SIGSTOP)
+    manager.lines()
+    count = len(manager.heard)
+    time.sleep(1)
+    silent = len(manager.lines()) == count
+    os.kill(world.bridge.process.pid, signal.SIGCONT)
+    assert silent, manager.heard[count:]
+    manager.wait("WATCHDOG=1", len(moments) + 2)
+
+
+@scenario
+def the_watchdog_of_another_process_is_left_alone(world):
+    manager = Manager(world)
+    managed(world, manager, "WATCHDOG_USEC=100000", "WATCHDOG_PID=1")
+    manager.wait("STATUS=1/1 rooms up, 0 clients")
+    world.irc("ann").barrier()
+    assert not any(line.startswith("WATCHDOG") for line in manager.lines()), manager.lines()
+
+
+@scenario
+def a_reload_is_told_with_its_time(world):
+    manager = Manager(world)
+    managed(world, manager)
+    manager.wait("READY=1")
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+    world.bridge.process.send_signal(signal.SIGHUP)
+    manager.wait("READY=1", 2)
+    lines = manager.lines()
+    at = lines.index("RELOADING=1")
+    name, _, value = lines[at + 1].partition("=")
+    assert name == "MONOTONIC_USEC" and before <= int(value) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, lines
+    assert "READY=1" in lines[at:], lines
+    world.bridge.logged("certificates-reread", "info")
+
+
+@scenario
+def a_manager_that_is_gone_is_said_once(world):
+    manager = Manager(world)
+    manager.socket.close()
+    managed(world, manager)
+    assert world.bridge.logged("manager-unreachable", "warn", "errno")["errno"] == "111"
+    world.irc("ann").barrier()
+    assert world.bridge.terminate() == 0
+    assert len(world.bridge.log_entries("manager-unreachable")) == 1
+    world.bridge = None
