@@ -157,3 +157,71 @@ def a_manager_that_is_gone_is_said_once(world):
     assert world.bridge.terminate() == 0
     assert len(world.bridge.log_entries("manager-unreachable")) == 1
     world.bridge = None
+
+
+@scenario
+def the_order_of_the_end(world):
+    """Not ready, and served, for the prestop delay; then the port is closed and the queue goes; then clients and links."""
+    manager = Manager(world)
+    managed(world, manager, tables=HTTP, server_extra='prestop_delay = "2s"')
+    ann, remy = world.irc("ann"), world.person("Remy")
+    assert readiness(world) == (200, {"ready": True, "reasons": []})
+    asked = time.monotonic()
+    world.bridge.process.send_signal(signal.SIGTERM)
+    manager.wait("STOPPING=1")
+    assert readiness(world) == (503, {"ready": False, "reasons": ["stopping"]})
+    # Served as before, and let in.
+    bob = world.irc("bob")
+    bob.say("#lobby", "let in while it is not ready")
+    ann.expect_text("let in while it is not ready")
+    assert not world.relay.closes
+    # The listeners are closed; until the end probes are answered.
+    wait_until(lambda: refused(world.bridge.port), "the port is closed")
+    waited = time.monotonic() - asked
+    assert 1.9 <= waited < 4, waited
+    for client in (ann, bob):
+        client.expect("NOTE", lambda line: "SHUTDOWN" in line.params)
+        client.expect("ERROR")
+    assert world.bridge.process.wait(10) == 0
+    remy.expect_message("let in while it is not ready")
+    wait_until(lambda: world.relay.closes == [1001], lambda: "Close 1001, got %r" % world.relay.closes)
+    assert readiness(world) is None
+    world.bridge = None
+
+
+@scenario
+def many_clients_are_disconnected_over_the_drain_time(world):
+    world.start(server_extra='drain = "4s"', limits=OPEN_LIMITS + "\nmax_clients = 1000")
+    clients = [world.irc("n%d" % number, caps=()) for number in range(150)]
+    asked = time.monotonic()
+    world.bridge.process.send_signal(signal.SIGTERM)
+    ends = {}
+
+    def gone():
+        for client in clients:
+            client.pump(0)
+            if client.closed and client not in ends:
+                ends[client] = time.monotonic() - asked
+        return len(ends) == len(clients)
+
+    wait_until(gone, lambda: "%d of %d are gone" % (len(ends), len(clients)))
+    assert world.bridge.process.wait(10) == 0
+    assert all(any(line.command == "ERROR" for line in client.lines) for client in clients)
+    seconds = [sum(1 for at in ends.values() if second <= at < second + 1) for second in range(5)]
+    assert max(seconds) < 75 and all(count > 10 for count in seconds[:4]), seconds
+    order = sorted(clients, key=ends.get)
+    assert order != clients, "in the order in which they came"
+    world.bridge = None
+    return "by the second: %s" % seconds
+
+
+@slow("a drain that is used up takes its time")
+@scenario
+def more_time_is_asked_for_while_it_drains(world):
+    manager = Manager(world)
+    managed(world, manager, server_extra='prestop_delay = "11s"')
+    manager.wait("READY=1")
+    assert world.bridge.terminate(patience=20) == 0
+    moments = [at for at, line in manager.heard if line.startswith("EXTEND") or manager.lines() is None]
+    assert len(moments) >= 3 and all(b - a < 7 for a, b in zip(moments, moments[1:])), moments
+    world.bridge = None

@@ -126,10 +126,11 @@ extension ConfigurationCompletion {
     }
 
     private mutating func checkDrain() {
-        let drain = configuration.server.drain
-        if drain > ServerConfiguration.maxDrain {
+        for (key, time) in [
+            ("drain", configuration.server.drain), ("prestop_delay", configuration.server.prestopDelay),
+        ] where time > ServerConfiguration.maxDrain {
             report(
-                origin("server.drain") ?? .builtIn,
+                origin("server.\(key)") ?? .builtIn,
                 "waits longer than \(DurationText.format(ServerConfiguration.maxDrain)) at shutdown")
         }
     }
