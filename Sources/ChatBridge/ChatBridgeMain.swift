@@ -10,10 +10,10 @@ struct ChatBridgeMain {
         do throws(UsageError) {
             switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
             case .run(let options):
-                status = await ServiceCommands.run(options, environment: environment, errors: writeError)
+                status = await ServiceCommands.run(options, environment: environment.withSockets, errors: writeError)
             case .demo(let options):
                 status = await ServiceCommands.demo(
-                    options, environment: environment, output: writeOutput, errors: writeError)
+                    options, environment: environment.withSockets, output: writeOutput, errors: writeError)
             case .studio(let options, let port):
                 status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
             case .check(let options, let check):

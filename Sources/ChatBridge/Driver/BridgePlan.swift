@@ -20,6 +20,8 @@ struct BridgePlan: Sendable {
     /// In the order of the configuration's listeners.
     private let places: [ListenOptions]
     private let serviceManager: ServiceManagerSettings
+    /// Names of handed over sockets that no listener names.
+    private let unusedSockets: [String]
 
     init(
         _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment,
@@ -37,6 +39,9 @@ struct BridgePlan: Sendable {
         }
         upstreamTLS = PerRoom(configuration, rooms: settings.rooms) { $0.tls.settings() }
         secrets = UpstreamSecrets(configuration, rooms: settings.rooms, environment: environment)
+        let used = configuration.listeners.map(\.bind.sockets) + configuration.http.map(\.bind.sockets)
+        let names = Set(used.compactMap { $0?.name })
+        unusedSockets = Set((environment.sockets ?? []).map(\.name)).subtracting(names).sorted()
         serviceManager = ServiceManagerSettings(variables: environment.variables, processID: getpid())
         accountSecrets = AccountSecrets(sources: backends.map(\.source), environment: environment)
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
@@ -52,6 +57,12 @@ struct BridgePlan: Sendable {
             log.warn(
                 "few-descriptors", "the process may not open as many files as limits.max_clients needs",
                 ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
+        }
+        if !unusedSockets.isEmpty {
+            log.warn(
+                "socket-unused",
+                "the service manager handed over a socket that no listener names: its clients wait in vain",
+                ["names": LogValue(unusedSockets.joined(separator: " "))])
         }
         if configuration.identity.registration != .off, configuration.storage.place == .memory {
             log.warn(
@@ -157,7 +168,8 @@ struct BridgePlan: Sendable {
                     }
                 }, proxies: http.proxies)
             addresses += try router.httpServer.listen(
-                ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
+                http.bind.sockets.map { ListenOptions(.descriptors($0.found.map(\.descriptor))) }
+                    ?? ListenOptions(host: endpoint.host, port: endpoint.port), site: site, transport: transport)
         }
         return addresses
     }
@@ -195,7 +207,9 @@ struct BridgePlan: Sendable {
     ) throws(StartError) -> ListenOptions {
         let bind = listener.bind
         guard bind.isUnixSocket else {
-            var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
+            var options =
+                bind.sockets.map { ListenOptions(.descriptors($0.found.map(\.descriptor))) }
+                ?? ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
             options.tls = listener.tlsSettings(asksForCertificates: asksForCertificates)
             options.proxies = listener.announcingProxies
             return options

@@ -118,6 +118,7 @@ extension ConfigurationCompletion {
                     : "there is no [[rooms]], so nothing to connect to")
         }
         checkAccounts()
+        findSockets()
         checkListeners()
         checkGateways()
         checkBearer()
