@@ -225,3 +225,30 @@ def more_time_is_asked_for_while_it_drains(world):
     moments = [at for at, line in manager.heard if line.startswith("EXTEND") or manager.lines() is None]
     assert len(moments) >= 3 and all(b - a < 7 for a, b in zip(moments, moments[1:])), moments
     world.bridge = None
+
+
+@scenario
+def children_of_others_leave_no_zombies():
+    """The first process of a container is the parent of all that lost theirs."""
+    import signals
+    if not signals.can_unshare():
+        return "left out: no right to make a namespace"
+    with signals.directory() as place:
+        with signals.first_process(signals.configuration(place)) as (outer, inner):
+            wait_until(lambda: signals.catches_sigterm(inner), "it runs")
+            marker = os.path.join(place, "orphan")
+            script = "(sh -c 'echo $PPID > %s; exit 0'; true) & exit 0" % marker
+            os.spawnvp(os.P_WAIT, "nsenter", ["nsenter", "-t", str(inner), "-p", "sh", "-c", script])
+            wait_until(lambda: os.path.exists(marker), "an orphan ran")
+            wait_until(lambda: not children(inner), lambda: "no child is left; there are %s" % children(inner))
+            os.kill(inner, signal.SIGTERM)
+            signals.ends(outer, "after orphans")
+    return None
+
+
+def children(pid):
+    found = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/children" % (pid, task), encoding="ascii") as file:
+            found += file.read().split()
+    return found
