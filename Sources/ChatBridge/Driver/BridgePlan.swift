@@ -50,13 +50,19 @@ struct BridgePlan: Sendable {
         }
     }
 
+    /// Descriptors beside clients and rooms: listeners, the store, logs, calls to backends, files in transfer.
+    private static let otherDescriptors = 32
+
     /// Logs warnings that do not prevent a start.
     func warn(_ log: Logger) {
         let roomCount = settings.rooms.count + (settings.template == nil ? 0 : settings.limits.templateRooms)
-        if let open = ProcessLimits.openFiles, open < settings.limits.maxClients + roomCount + 32 {
+        let needed = settings.limits.maxClients + roomCount + Self.otherDescriptors
+        if let open = ProcessLimits.openFiles, open < needed {
             log.warn(
-                "few-descriptors", "the process may not open as many files as limits.max_clients needs",
-                ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
+                "few-descriptors",
+                "the process may not open as many files as limits.max_clients and the rooms need: allow more "
+                    + "(LimitNOFILE= of the unit, ulimit -Hn), or lower limits.max_clients",
+                ["open-files": LogValue(open), "needed": LogValue(needed)])
         }
         if !unusedSockets.isEmpty {
             log.warn(
