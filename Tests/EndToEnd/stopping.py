@@ -190,6 +190,17 @@ def the_order_of_the_end(world):
 
 
 @scenario
+def a_second_signal_ends_it_at_once(world):
+    for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)):
+        world.start(tables=HTTP, server_extra='prestop_delay = "30s"')
+        world.bridge.process.send_signal(first)
+        wait_until(lambda: (readiness(world) or (0,))[0] == 503, "it is not ready")
+        world.bridge.process.send_signal(second)
+        assert world.bridge.process.wait(5) == 128 + second
+    world.bridge = None
+
+
+@scenario
 def many_clients_are_disconnected_over_the_drain_time(world):
     world.start(server_extra='drain = "4s"', limits=OPEN_LIMITS + "\nmax_clients = 1000")
     clients = [world.irc("n%d" % number, caps=()) for number in range(150)]

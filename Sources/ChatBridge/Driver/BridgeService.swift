@@ -84,7 +84,7 @@ struct BridgeService {
                 return
             }
             signals += 1
-            guard signals == 1 else { _exit(1) }
+            guard signals == 1 else { _exit(ExitCode.signalBase + signal) }
             log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
             transport.bridgeDriver?.shutdown(transport)
         }
