@@ -1,11 +1,16 @@
 import Configuration
 import Glibc
+import Threads
 
 @main
 struct ChatBridgeMain {
-    static func main() async {
+    static func main() {
         let environment = ConfigurationEnvironment.ofThisProcess()
         ConfigurationEnvironment.remove(ServiceManagerSettings.variables)
+        exit(runOnThisThread { await run(environment) })
+    }
+
+    private static func run(_ environment: ConfigurationEnvironment) async -> Int32 {
         let status: Int32
         do throws(UsageError) {
             switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
@@ -38,7 +43,7 @@ struct ChatBridgeMain {
             writeError(error.description)
             status = ExitCode.usage
         }
-        exit(status)
+        return status
     }
 
     private static func writeOutput(_ text: String) { _ = StateFile.write(Array(text.utf8), to: STDOUT_FILENO) }
