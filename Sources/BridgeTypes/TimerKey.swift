@@ -73,6 +73,6 @@ package enum TimerKey: Hashable {
     case history(ClientID)
     /// The next step of a request for messages older than the room's order.
     case olderHistory(RoomID)
-    /// End of the drain time at shutdown.
+    /// The next step of a shutdown.
     case shutdown
 }

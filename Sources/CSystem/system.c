@@ -148,6 +148,8 @@ __attribute__((constructor)) static void die_of_early_signals(void) {
     if (getpid() != 1) return;
     signal(SIGTERM, die_of_signal);
     signal(SIGINT, die_of_signal);
+    // Of processes that lost their parents it becomes the parent; ignored, their ends leave no zombies. Source: wait(2).
+    signal(SIGCHLD, SIG_IGN);
 }
 
 int cb_signal_watch(const int *signals, int count) {

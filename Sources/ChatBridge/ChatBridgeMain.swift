@@ -1,18 +1,24 @@
 import Configuration
 import Glibc
+import Threads
 
 @main
 struct ChatBridgeMain {
-    static func main() async {
+    static func main() {
         let environment = ConfigurationEnvironment.ofThisProcess()
+        ConfigurationEnvironment.remove(ServiceManagerSettings.variables)
+        exit(runOnThisThread { await run(environment) })
+    }
+
+    private static func run(_ environment: ConfigurationEnvironment) async -> Int32 {
         let status: Int32
         do throws(UsageError) {
             switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
             case .run(let options):
-                status = await ServiceCommands.run(options, environment: environment, errors: writeError)
+                status = await ServiceCommands.run(options, environment: environment.withSockets, errors: writeError)
             case .demo(let options):
                 status = await ServiceCommands.demo(
-                    options, environment: environment, output: writeOutput, errors: writeError)
+                    options, environment: environment.withSockets, output: writeOutput, errors: writeError)
             case .studio(let options, let port):
                 status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
             case .check(let options, let check):
@@ -37,7 +43,7 @@ struct ChatBridgeMain {
             writeError(error.description)
             status = ExitCode.usage
         }
-        exit(status)
+        return status
     }
 
     private static func writeOutput(_ text: String) { _ = StateFile.write(Array(text.utf8), to: STDOUT_FILENO) }

@@ -63,3 +63,53 @@ package final class Locked<Value>: @unchecked Sendable {
         return body(&value.pointee)
     }
 }
+
+// MARK: - Asynchronous code on the calling thread
+
+/// Runs `body`, and all that it awaits without an executor of its own, on the calling thread, which waits for it.
+///
+/// Without, such code runs on the pool of libdispatch, whose monitor wakes the process every second for its whole life.
+package func runOnThisThread<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) -> Result {
+    let executor = CallingThreadExecutor()
+    let result = Locked<Result?>(nil)
+    Task(executorPreference: executor) {
+        let value = await body()
+        result.withLock { $0 = value }
+    }
+    while true {
+        executor.runNext()
+        if let value = result.withLock({ $0 }) { return value }
+    }
+}
+
+/// Jobs for a thread that waits for them.
+private final class CallingThreadExecutor: TaskExecutor, @unchecked Sendable {
+    // Sendable because the semaphore is for several threads and never moves: it lives in memory of this object.
+    private let count: UnsafeMutablePointer<sem_t>
+    private let jobs = Locked<[UnownedJob]>([])
+
+    init() {
+        count = .allocate(capacity: 1)
+        count.initialize(to: sem_t())
+        sem_init(count, 0, 0)
+    }
+
+    deinit {
+        sem_destroy(count)
+        count.deinitialize(count: 1)
+        count.deallocate()
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+        sem_post(count)
+    }
+
+    /// Waits for a job, and runs it.
+    func runNext() {
+        while sem_wait(count) != 0 {}
+        let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        job?.runSynchronously(on: asUnownedTaskExecutor())
+    }
+}

@@ -24,6 +24,7 @@ public final class BridgeHarness {
         case upstream(room: Int, ScriptedUpstream.Event)
         /// Only with ``showsNotes``.
         case note(BridgeNote)
+        case listenersClosed
         case stopped
     }
 
@@ -356,6 +357,7 @@ public final class BridgeHarness {
         case .note(let note):
             notes.append(note)
             if showsNotes { outputs.append(.note(note)) }
+        case .closeListeners: outputs.append(.listenersClosed)
         case .stopped: outputs.append(.stopped)
         }
     }

@@ -317,6 +317,7 @@ public final class TranscriptPlayer {
         case .clientClosed(let client): return "C\(client)< [closed]"
         case .readingPaused(let client): return "C\(client)< [reading paused]"
         case .readingResumed(let client): return "C\(client)< [reading resumed]"
+        case .listenersClosed: return "B< [listeners closed]"
         case .stopped: return "B< [stopped]"
         case .note(let note): return "B< " + names.conceal(Self.show(note))
         case .upstream(let room, let event): return "U:\(settings.rooms[room].name)> " + describe(event, room)

@@ -100,19 +100,6 @@ struct DocumentationTests {
         }
     }
 
-    @Test("the README names every status with which the program ends")
-    func exitCodes() throws {
-        let readme = try RepositoryFile.text("README.md")
-        let source = try RepositoryFile.text("Sources/ChatBridge/CommandLine/CommandLineParser.swift")
-        let codes = source.matches(of: /static let [a-zA-Z]+: Int32 = ([0-9]+)/).map { String($0.1) }
-        #expect(codes.count >= 9)
-        let start = try #require(readme.firstRange(of: "\nExit codes: "))
-        let paragraph = readme[start.upperBound...].prefix(
-            upTo: readme[start.upperBound...].firstRange(of: "\n\n")?.lowerBound ?? readme.endIndex)
-        let named = Set(paragraph.matches(of: /[0-9]+/).map { String($0.0) })
-        #expect(codes.filter { !named.contains($0) } == [])
-    }
-
     @Test("every dialect has a page with a configuration, and the index leads to it")
     func pagesOfDialects() throws {
         let index = try RepositoryFile.text("docs/BACKENDS.md")

@@ -217,6 +217,9 @@ struct ConfigurationTests {
         ProblemCase(
             "a drain of days", "[server]\ndrain = \"2d\"", "chatbridge.toml:3:9: waits longer than 1h at shutdown"),
         ProblemCase(
+            "a prestop delay of days", "[server]\nprestop_delay = \"2d\"",
+            "chatbridge.toml:3:17: waits longer than 1h at shutdown"),
+        ProblemCase(
             "a backoff upside down", "[room_defaults]\nbackoff = { min = \"5s\", max = \"1s\" }",
             "chatbridge.toml:3:11: backoff.min (5s) is longer than max (1s)"),
         ProblemCase(
@@ -224,8 +227,8 @@ struct ConfigurationTests {
             "chatbridge.toml:3:12: unknown subsystem \"upstrem\" (did you mean \"upstream\"?); there are: "
                 + "main, downstream, upstream, room, transport, studio"),
         ProblemCase(
-            "a key of a later version", "[server]\nprestop_delay = \"0s\"",
-            "chatbridge.toml:3:1: unknown key \"prestop_delay\""),
+            "a key of a later version", "[storage]\npool = 4",
+            "chatbridge.toml:3:1: unknown key \"pool\""),
     ]
 
     @Test("a problem is told with its place and, where there is one, its cure", arguments: cases)

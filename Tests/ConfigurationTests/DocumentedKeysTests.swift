@@ -213,6 +213,7 @@ struct DocumentedKeysTests {
         "server.motd_file": KeySample("\"/a\"", "\"/b\""),
         "server.state_dir": KeySample("\"/a\"", "\"/b\""),
         "server.drain": KeySample("\"0\"", "\"1h\""),
+        "server.prestop_delay": KeySample("\"0\"", "\"30s\""),
 
         "listeners.bind": KeySample("\"irc://127.0.0.1:1\"", "\"ws://127.0.0.1:2/irc\""),
         "listeners.mode": KeySample("\"0600\"", "\"0666\"", ["bind": "\"irc+unix:///s\""]),

@@ -48,7 +48,7 @@ def of_what_its_configuration_costs(world):
         directory=directory, linked=False,
         server_extra='[identity]\nregistration = "on"\n', tables=MEMORY + "\n" + more, wrapper=("prlimit", "--nofile=200"),
         limits=OPEN_LIMITS + "\nmax_clients = 300")
-    bridge.logged("few-descriptors", "warn", "open-files", "max-clients")
+    bridge.logged("few-descriptors", "warn", "open-files", "needed")
     bridge.logged("registration-without-store", "warn")
     bridge.logged("instance-id-not-kept", "warn", "reason")
     bridge.logged("media-key-forgotten", "warn", "reason")

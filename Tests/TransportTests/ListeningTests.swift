@@ -73,7 +73,7 @@ struct ListeningTests {
             _ = try await test.listen(ListenOptions(host: "", port: 0))
         }
         await #expect(throws: TransportError.notAListener(descriptor: 0)) {
-            _ = try await test.listen(ListenOptions(.descriptor(0)))
+            _ = try await test.listen(ListenOptions(.descriptors([0])))
         }
     }
 
@@ -99,7 +99,7 @@ struct ListeningTests {
         let test = try await TestLoop()
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #expect(listen(descriptor, 8) == 0)
-        let address = try await test.listen(ListenOptions(.descriptor(descriptor)))
+        let address = try await test.listen(ListenOptions(.descriptors([descriptor])))
         let client = try await test.run { transport, _ in
             transport.connect(host: "127.0.0.1", port: address.port ?? 0, timeout: .seconds(5))
         }

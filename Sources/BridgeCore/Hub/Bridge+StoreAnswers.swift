@@ -137,7 +137,7 @@ extension Bridge {
     private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
         context.timers.cancel(.roomLoad(id))
         // No room is opened during shutdown.
-        guard lifecycle.phase == .running || lifecycle.phase == .draining, let room = room(id), room.isLoading else {
+        guard lifecycle.isServing || lifecycle.phase == .draining, let room = room(id), room.isLoading else {
             return
         }
         room.loaded(stored, context)

@@ -51,7 +51,7 @@ extension Bridge {
             case .history(let id): if let session = irc.sessions[id] { irc.historyTimerFired(session) }
             case .olderHistory(let id): room(id)?.olderTimerFired(context)
             case .ownIdentity: break
-            case .shutdown: if lifecycle.phase == .draining { beginAsking() } else { beginClosing() }
+            case .shutdown: shutdownTimerFired()
             }
         }
         finishIfIdle()

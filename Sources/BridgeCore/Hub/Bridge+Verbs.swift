@@ -49,8 +49,11 @@ extension Bridge {
         }
     }
 
-    /// Whether clients are accepted: false from the start of a shutdown.
+    /// False from the start of a shutdown: no work should be sent here.
     public var isRunning: Bool { lifecycle.phase == .running }
+
+    /// Whether clients and messages are accepted: some time longer, see ``BridgeSettings/prestopDelay``.
+    public var isServing: Bool { lifecycle.isServing }
 
     // MARK: - Clients
 

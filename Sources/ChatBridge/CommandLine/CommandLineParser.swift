@@ -78,19 +78,6 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
     var description: String { "chatbridge: \(message)\nTry \"chatbridge help\".\n" }
 }
 
-/// Exit statuses. Source: sysexits(3).
-enum ExitCode {
-    static let ok: Int32 = 0
-    static let usage: Int32 = 64
-    static let data: Int32 = 65
-    static let noInput: Int32 = 66
-    static let unavailable: Int32 = 69
-    static let software: Int32 = 70
-    static let cannotCreate: Int32 = 73
-    static let inputOutput: Int32 = 74
-    static let configuration: Int32 = 78
-}
-
 /// From arguments to an ``Invocation``, by ``CommandTable``.
 ///
 /// Flags may stand before and behind the command, as `--flag value` or `--flag=value`; `--` ends them. The last of a

@@ -59,6 +59,8 @@ enum CommandTable {
                 "is enough: CHATBRIDGE_UPSTREAM_URL, and CHATBRIDGE_ROOM, CHATBRIDGE_DIALECT,",
                 "CHATBRIDGE_TOKEN[_FILE], CHATBRIDGE_LISTEN, CHATBRIDGE_PASSWORD_FILE; any key",
                 "as in CHATBRIDGE__LIMITS__MAX_CLIENTS=50.",
+                "Exit codes: " + ExitCode.summary([ExitCode.ok, ExitCode.usage, ExitCode.unavailable]) + ",",
+                ExitCode.summary([ExitCode.inputOutput, ExitCode.configuration, ExitCode.signalBase]) + ".",
             ]),
         CommandRow(
             name: .demo, summary: "run with a built-in chat backend to try it out", operandName: nil, flags: [],

@@ -1,5 +1,6 @@
 import Configuration
 import Glibc
+import Transport
 
 extension ConfigurationEnvironment {
     /// Largest file that is read, in bytes: one more than the largest that is accepted, so that "too large" shows.
@@ -8,6 +9,19 @@ extension ConfigurationEnvironment {
     /// Those of this process: its environment, its host's name, its files.
     static func ofThisProcess() -> ConfigurationEnvironment {
         ConfigurationEnvironment(variables: environmentVariables(), hostName: hostName(), readFile: contents(ofFile:))
+    }
+
+    /// The same with the sockets that the service manager handed over: for commands that listen.
+    var withSockets: ConfigurationEnvironment {
+        var environment = self
+        environment.sockets = InheritedSocket.all(variables: variables, processID: getpid())
+        return environment
+    }
+
+    /// Removes variables from the process's own environment, which children inherit. To be called before there are
+    /// other threads, which may read it.
+    static func remove(_ names: [String]) {
+        for name in names { unsetenv(name) }
     }
 
     private static func environmentVariables() -> [String: String] {

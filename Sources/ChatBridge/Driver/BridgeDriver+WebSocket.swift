@@ -179,7 +179,7 @@ extension BridgeDriver {
     /// Says goodbye in the WebSocket's own way, before the connection is closed.
     func closeWebSocket(_ id: ConnectionID, _ transport: Transport) {
         // Browsers' clients come back by themselves when they hear why.
-        let code: WebSocketCloseCode = bridge.isRunning ? .normalClosure : .serviceRestart
+        let code: WebSocketCloseCode = bridge.isServing ? .normalClosure : .serviceRestart
         if let goodbye = webSockets.close(id, code, now: transport.now) { transport.send(id, goodbye) }
     }
 

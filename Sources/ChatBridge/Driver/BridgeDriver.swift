@@ -95,16 +95,20 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
-    /// Stops accepting clients, then stops in order. The ports are free at once for a successor.
+    /// Stops in order.
     func shutdown(_ transport: Transport) {
+        bridge.shutdown(now: Self.now(transport))
+        run(transport)
+    }
+
+    /// Stops accepting clients. The ports are free at once for a successor.
+    private func closeListeners(_ transport: Transport) {
         for listener in listeners.keys { transport.closeListener(listener) }
         listeners = [:]
         for id in webSockets.openings.keys {
             webSockets.endOpening(id)
             transport.abort(id, silently: true)
         }
-        bridge.shutdown(now: Self.now(transport))
-        run(transport)
     }
 
     /// Puts another configuration in force.
@@ -357,6 +361,7 @@ final class BridgeDriver: TransportDelegate {
         case .uploadTokenChecked(let attempt, let verdict): media?.uploadTokenChecked(attempt, verdict, transport)
         case .uploaded(let id, let outcome): media?.uploaded(id, outcome, transport)
         case .note(let note): self.note(note)
+        case .closeListeners: closeListeners(transport)
         case .stopped:
             isStopped()
             isStopped = {}

@@ -2,6 +2,7 @@ import BridgeCore
 import BridgeTypes
 import ChatModel
 import Configuration
+import Glibc
 import HTTPProtocol
 import IRCServer
 import Media
@@ -19,6 +20,9 @@ struct BridgePlan: Sendable {
     private let accountSecrets: AccountSecrets
     /// In the order of the configuration's listeners.
     private let places: [ListenOptions]
+    private let serviceManager: ServiceManagerSettings
+    /// Names of handed over sockets that no listener names.
+    private let unusedSockets: [String]
 
     init(
         _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment,
@@ -36,6 +40,10 @@ struct BridgePlan: Sendable {
         }
         upstreamTLS = PerRoom(configuration) { $0.tls.settings() }
         secrets = UpstreamSecrets(configuration, environment: environment)
+        let used = configuration.listeners.map(\.bind.sockets) + configuration.http.map(\.bind.sockets)
+        let names = Set(used.compactMap { $0?.name })
+        unusedSockets = Set((environment.sockets ?? []).map(\.name)).subtracting(names).sorted()
+        serviceManager = ServiceManagerSettings(variables: environment.variables, processID: getpid())
         accountSecrets = AccountSecrets(
             sources: Dictionary(backends.map { ($0.settings.name, $0.source) }, uniquingKeysWith: { $1 }),
             environment: environment)
@@ -45,13 +53,25 @@ struct BridgePlan: Sendable {
         }
     }
 
+    /// Descriptors beside clients and rooms: listeners, the store, logs, calls to backends, files in transfer.
+    private static let otherDescriptors = 32
+
     /// Logs warnings that do not prevent a start.
     func warn(_ log: Logger) {
         let roomCount = settings.rooms.count + (settings.template == nil ? 0 : settings.limits.templateRooms)
-        if let open = ProcessLimits.openFiles, open < settings.limits.maxClients + roomCount + 32 {
+        let needed = settings.limits.maxClients + roomCount + Self.otherDescriptors
+        if let open = ProcessLimits.openFiles, open < needed {
             log.warn(
-                "few-descriptors", "the process may not open as many files as limits.max_clients needs",
-                ["open-files": LogValue(open), "max-clients": LogValue(settings.limits.maxClients)])
+                "few-descriptors",
+                "the process may not open as many files as limits.max_clients and the rooms need: allow more "
+                    + "(LimitNOFILE= of the unit, ulimit -Hn), or lower limits.max_clients",
+                ["open-files": LogValue(open), "needed": LogValue(needed)])
+        }
+        if !unusedSockets.isEmpty {
+            log.warn(
+                "socket-unused",
+                "the service manager handed over a socket that no listener names: its clients wait in vain",
+                ["names": LogValue(unusedSockets.joined(separator: " "))])
         }
         if configuration.identity.registration != .off, configuration.storage.place == .memory {
             log.warn(
@@ -98,7 +118,7 @@ struct BridgePlan: Sendable {
         let others: [any LoopClient] = [backendDriver.client, backendDriver.files]
         let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
-            others: others + (media.map { [$0] } ?? []))
+            serviceManager: manager(of: bridge, note), others: others + (media.map { [$0] } ?? []))
         return (router, media)
     }
 
@@ -130,6 +150,19 @@ struct BridgePlan: Sendable {
     func equip(_ driver: BackendDriver, names: [String]) {
         let accountSecrets = accountSecrets
         driver.take(names: names, places: backendPlaces, secrets: { accountSecrets.read($0) })
+    }
+
+    /// Nil where no service manager wants to know.
+    private func manager(of bridge: Bridge, _ note: @escaping (BridgeNote) -> Void) -> ServiceManagerClient? {
+        ServiceManagerClient(
+            serviceManager, isStopping: { !bridge.isRunning },
+            status: { ServiceStatus(rooms: bridge.roomStates, clients: bridge.clientCount).text },
+            failed: { errno in
+                note(
+                    BridgeNote(
+                        .warn, "manager-unreachable", "the service manager cannot be told of the bridge's state",
+                        ["errno": String(errno)]))
+            })
     }
 
     /// Opens the IRC listeners.
@@ -171,7 +204,9 @@ struct BridgePlan: Sendable {
                     case .media: media?.routes ?? []
                     }
                 }, proxies: http.proxies)
-            var options = ListenOptions(host: endpoint.host, port: endpoint.port)
+            var options =
+                http.bind.sockets.map { ListenOptions(.descriptors($0.found.map(\.descriptor))) }
+                ?? ListenOptions(host: endpoint.host, port: endpoint.port)
             options.tls = http.tlsSettings()
             addresses += try router.httpServer.listen(options, site: site, transport: transport)
         }
@@ -211,7 +246,9 @@ struct BridgePlan: Sendable {
     ) throws(StartError) -> ListenOptions {
         let bind = listener.bind
         guard bind.isUnixSocket else {
-            var options = ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
+            var options =
+                bind.sockets.map { ListenOptions(.descriptors($0.found.map(\.descriptor))) }
+                ?? ListenOptions(host: bind.endpoint.host, port: bind.endpoint.port)
             options.tls = listener.tlsSettings(asksForCertificates: asksForCertificates)
             options.proxies = listener.announcingProxies
             return options

@@ -87,14 +87,20 @@ struct BridgeService {
         var signals = 0
         try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
             if signal == SIGHUP {
-                reload.run(transport)
+                run(reload, transport)
                 return
             }
             signals += 1
-            guard signals == 1 else { _exit(1) }
+            guard signals == 1 else { _exit(ExitCode.signalBase + signal) }
             log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
             transport.bridgeDriver?.shutdown(transport)
         }
+    }
+
+    /// Reads again what can change while the bridge runs, and tells the service manager.
+    private static func run(_ reload: ConfigurationReload, _ transport: Transport) {
+        let manager = (transport.delegate as? ConnectionRouter)?.serviceManager
+        if let manager { manager.reload { reload.run(transport) } } else { reload.run(transport) }
     }
 
     /// Stops in order, as on SIGTERM.

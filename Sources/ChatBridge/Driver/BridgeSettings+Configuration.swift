@@ -45,6 +45,7 @@ extension BridgeSettings {
         settings.limits = configuration.limits
         settings.backends = BackendPlan.plans(configuration, environmentProxies: environmentProxies).map(\.settings)
         settings.drain = configuration.server.drain
+        settings.prestopDelay = configuration.server.prestopDelay
         settings.notesChatText = configuration.log.messages
         settings.template = configuration.rooms.first(where: \.isTemplate).map {
             RoomTemplate($0, in: configuration, environmentProxies: environmentProxies)

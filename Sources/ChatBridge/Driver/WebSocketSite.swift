@@ -35,7 +35,9 @@ struct WebSocketSite: Sendable {
 
     init(_ listener: ListenerConfiguration, serverName: String) {
         var hosts = listener.hosts + [serverName.lowercased(), "localhost"]
-        if !listener.bind.isUnixSocket { hosts.append(listener.bind.endpoint.host.lowercased()) }
+        if !listener.bind.isUnixSocket, listener.bind.sockets == nil {
+            hosts.append(listener.bind.endpoint.host.lowercased())
+        }
         self.init(
             path: listener.bind.path, origins: listener.origins, hosts: hosts,
             proxies: TrustedPeers(listener.trustedProxies))

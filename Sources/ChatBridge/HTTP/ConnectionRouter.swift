@@ -7,13 +7,19 @@ import WireBytes
 final class ConnectionRouter: TransportDelegate {
     let bridge: BridgeDriver
     let httpServer: HTTPServer
+    let serviceManager: ServiceManagerClient?
     private let clients: [any LoopClient]
 
     /// - Parameter others: more clients of the loop, such as an ``HTTPClient``.
-    init(bridge: BridgeDriver, httpServer: HTTPServer, others: [any LoopClient] = []) {
+    init(
+        bridge: BridgeDriver, httpServer: HTTPServer, serviceManager: ServiceManagerClient? = nil,
+        others: [any LoopClient] = []
+    ) {
         self.bridge = bridge
         self.httpServer = httpServer
-        clients = [httpServer] + others
+        self.serviceManager = serviceManager
+        // Last, so that it hears of what the others did in a turn.
+        clients = [httpServer] + others + (serviceManager.map { [$0] } ?? [])
     }
 
     private func owner(_ id: ConnectionID) -> any TransportDelegate {

@@ -2,9 +2,12 @@ extension ConfigurationCompletion {
     /// Rules between the keys of `[[http]]` and of the listeners.
     mutating func checkHTTP() {
         var seen: [HostPort: String] = [:]
-        for (index, listener) in configuration.listeners.enumerated() where listener.bind.endpoint.port != 0 {
+        for (index, listener) in configuration.listeners.enumerated() {
             guard let place = origin("listeners[\(index)].bind") else { continue }
-            seen[listener.bind.endpoint] = "\(place)"
+            let named = listener.bind.sockets.map { HostPort(host: $0.name, port: 0) }
+            if let key = named ?? (listener.bind.endpoint.port == 0 ? nil : listener.bind.endpoint) {
+                seen[key] = "\(place)"
+            }
         }
         for (index, http) in configuration.http.enumerated() {
             let at = "http[\(index)]"
@@ -14,20 +17,24 @@ extension ConfigurationCompletion {
             }
             if problems.contains(where: { $0.origin == place }) { continue }
             let endpoint = http.bind.endpoint
-            if endpoint.port != 0 {
-                if let first = seen[endpoint] {
-                    report(place, "\(endpoint) is bound twice (first at \(first))")
+            let named = http.bind.sockets.map { HostPort(host: $0.name, port: 0) }
+            if let key = named ?? (endpoint.port == 0 ? nil : endpoint) {
+                if let first = seen[key] {
+                    report(place, "\(key.port == 0 ? key.host : key.description) is bound twice (first at \(first))")
                 } else {
-                    seen[endpoint] = "\(place)"
+                    seen[key] = "\(place)"
                 }
             }
             if http.bind.scheme == .http, !http.bind.isLoopback {
+                var consent = http.bind
+                consent.scheme = .httpInsecure
                 report(
-                    place,
-                    "plain text beyond loopback must say so: write \"http+insecure://\(endpoint)\" (or bind 127.0.0.1)")
+                    place, "plain text beyond loopback must say so: write \"\(consent)\" (or bind 127.0.0.1)")
             }
             checkTLS(http, at: at)
-            if http.trustedProxies.contains(.unix), let place = origin("\(at).trusted_proxies") {
+            if http.bind.sockets == nil, http.trustedProxies.contains(.unix),
+                let place = origin("\(at).trusted_proxies")
+            {
                 report(place, "HTTP is not served on socket files: \"unix\" is nobody here")
             }
         }

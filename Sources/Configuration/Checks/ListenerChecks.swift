@@ -16,12 +16,14 @@ extension ConfigurationCompletion {
                     report(written, "\(key) is for a socket file: bind = \"irc+unix:///PATH\"")
                 }
             }
-            if bind.endpoint.port != 0 || bind.isUnixSocket {
-                if let first = seen[bind.endpoint] {
-                    let what = bind.isUnixSocket ? bind.endpoint.host : bind.endpoint.description
+            if bind.endpoint.port != 0 || bind.isUnixSocket || bind.sockets != nil {
+                // A path begins with a slash, a socket's name has none.
+                let key = bind.sockets.map { HostPort(host: $0.name, port: 0) } ?? bind.endpoint
+                if let first = seen[key] {
+                    let what = bind.endpoint.port == 0 ? key.host : key.description
                     report(place, "\(what) is bound twice (first at \(first))")
                 } else {
-                    seen[bind.endpoint] = place
+                    seen[key] = place
                 }
             }
             checkTLS(listener, at: "listeners[\(index)]")
@@ -31,14 +33,13 @@ extension ConfigurationCompletion {
             case .irc, .ws:
                 report(
                     place,
-                    "plain text beyond loopback must say so: write \"\(bind.scheme.insecure.rawValue)://"
-                        + "\(bind.endpoint)\" (or bind 127.0.0.1)")
+                    "plain text beyond loopback must say so: write \"\(bind.insecure)\" (or bind 127.0.0.1)")
             case .ircUnix, .wsUnix: break
             case .ircInsecure, .ircs, .wsInsecure, .wss:
                 if !isLoginSettled {
                     report(
                         place,
-                        "\(bind.endpoint) can be reached from other machines and nobody needs a password: set "
+                        "\(bind.reach) can be reached from other machines and nobody needs a password: set "
                             + "password or password_file in [identity], or write require_login = \"never\"")
                 }
             }
@@ -79,7 +80,8 @@ extension ConfigurationCompletion {
         {
             report(place, "trusted_proxies mean nothing without proxy_protocol = \"v1v2\"")
         }
-        if listener.trustedProxies.contains(.unix) != bind.isUnixSocket, !listener.trustedProxies.isEmpty,
+        if bind.sockets == nil, listener.trustedProxies.contains(.unix) != bind.isUnixSocket,
+            !listener.trustedProxies.isEmpty,
             let place = origin("\(path).trusted_proxies")
         {
             report(

@@ -1,3 +1,4 @@
+import Transport
 import WireBytes
 
 /// Inputs of a configuration besides its own text; the real process in production, plain values in tests.
@@ -11,13 +12,16 @@ package struct ConfigurationEnvironment: Sendable {
     package var variables: [String: String]
     package var hostName: String
     package var readFile: @Sendable (String) -> Result<[UInt8], FileProblem>
+    /// Sockets that the service manager handed over; nil: not known, as where a configuration is only checked.
+    package var sockets: [InheritedSocket]?
 
     package init(
-        variables: [String: String], hostName: String,
+        variables: [String: String], hostName: String, sockets: [InheritedSocket]? = nil,
         readFile: @escaping @Sendable (String) -> Result<[UInt8], FileProblem>
     ) {
         self.variables = variables
         self.hostName = hostName
+        self.sockets = sockets
         self.readFile = readFile
     }
 }

@@ -1,3 +1,5 @@
+import Transport
+
 /// Defaults that depend on the machine, and rules between keys. Each subject has a file beside this one;
 /// ``ConfigurationLoader`` calls them in order.
 struct ConfigurationCompletion {
@@ -50,6 +52,38 @@ struct ConfigurationCompletion {
     }
 
     /// Stores a completed room.
+    /// Finds the sockets that listeners name, where the service manager's are known.
+    mutating func findSockets() {
+        for index in configuration.listeners.indices {
+            guard let named = configuration.listeners[index].bind.sockets else { continue }
+            configuration.listeners[index].bind.sockets = found(named, at: "listeners[\(index)].bind")
+        }
+        for index in configuration.http.indices {
+            guard let named = configuration.http[index].bind.sockets else { continue }
+            configuration.http[index].bind.sockets = found(named, at: "http[\(index)].bind")
+        }
+    }
+
+    private mutating func found(_ named: NamedSockets, at path: String) -> NamedSockets {
+        guard let all = environment.sockets else { return named }
+        let name = named.name
+        let place = origin(path) ?? .builtIn
+        var named = named
+        named.found = all.filter { $0.name == name }
+        if named.found.isEmpty {
+            let names = Set(all.map(\.name)).sorted().map { "\"\($0)\"" }.joined(separator: ", ")
+            report(
+                place,
+                "the service manager handed over no socket \"\(name)\""
+                    + (all.isEmpty ? ", and no other: start the bridge by its socket unit" : ", but \(names)"))
+        }
+        for socket in named.found {
+            guard case .unusable(let reason) = socket.state else { continue }
+            report(place, "the socket \"\(name)\" (descriptor \(socket.descriptor)) \(reason)")
+        }
+        return named
+    }
+
     mutating func store(_ room: RoomConfiguration, at index: Int) { configuration.rooms[index] = room }
 
     mutating func store(_ room: RoomConfiguration, atBackend index: Int) { configuration.backends[index].room = room }

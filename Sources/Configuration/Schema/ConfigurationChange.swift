@@ -178,7 +178,8 @@ private enum LiveKeys {
     ]
 
     static var server: [LiveKey<ServerConfiguration>] {
-        [LiveKey("motd", \.motd), LiveKey("description", \.description), LiveKey("drain", \.drain)]
+        [LiveKey("motd", \.motd), LiveKey("description", \.description), LiveKey("drain", \.drain),
+            LiveKey("prestop_delay", \.prestopDelay),]
     }
 
     static var limits: [LiveKey<LimitSettings>] {

@@ -118,6 +118,7 @@ extension ConfigurationCompletion {
                     : "there is no [[rooms]], so nothing to connect to")
         }
         checkAccounts()
+        findSockets()
         checkListeners()
         checkGateways()
         checkBearer()
@@ -126,10 +127,11 @@ extension ConfigurationCompletion {
     }
 
     private mutating func checkDrain() {
-        let drain = configuration.server.drain
-        if drain > ServerConfiguration.maxDrain {
+        for (key, time) in [
+            ("drain", configuration.server.drain), ("prestop_delay", configuration.server.prestopDelay),
+        ] where time > ServerConfiguration.maxDrain {
             report(
-                origin("server.drain") ?? .builtIn,
+                origin("server.\(key)") ?? .builtIn,
                 "waits longer than \(DurationText.format(ServerConfiguration.maxDrain)) at shutdown")
         }
     }

@@ -60,9 +60,14 @@ package struct HTTPListenerAddress: Hashable, ConfigurationText {
 
     package var scheme: Scheme
     package var endpoint: HostPort
+    /// Sockets of the service manager, instead of ``endpoint``.
+    package var sockets: NamedSockets?
 
-    package var description: String { "\(scheme.rawValue)://\(endpoint)" }
-    package var isLoopback: Bool { endpoint.isLoopback }
+    package var description: String {
+        guard let sockets else { return "\(scheme.rawValue)://\(endpoint)" }
+        return "\(scheme.rawValue)\(NamedSockets.schemeSuffix)://\(sockets.name)"
+    }
+    package var isLoopback: Bool { sockets.map(\.isLoopback) ?? endpoint.isLoopback }
     package var isSecure: Bool { scheme == .https }
 
     package init(scheme: Scheme, endpoint: HostPort) {
@@ -70,18 +75,25 @@ package struct HTTPListenerAddress: Hashable, ConfigurationText {
         self.endpoint = endpoint
     }
 
-    /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` and `http+insecure://HOST[:PORT]`. Port 0 takes any free port.
+    /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` and `http+insecure://HOST[:PORT]`, each also as `SCHEME+fd://NAME`. Port 0
+    /// takes any free port.
     package init(parsing text: String) throws(AddressError) {
         let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
         guard let mark = text.firstRange(of: "://") else {
             throw AddressError("an HTTP listener is written as SCHEME://HOST:PORT; known schemes: \(known)")
         }
-        guard let scheme = Scheme(rawValue: String(text[..<mark.lowerBound])) else {
+        let (word, isNamed) = NamedSockets.split(text[..<mark.lowerBound])
+        guard let scheme = Scheme(rawValue: word) else {
             throw AddressError("unknown scheme \"\(text[..<mark.lowerBound])://\"; known schemes: \(known)")
         }
         self.scheme = scheme
         var rest = text[mark.upperBound...]
         if rest.last == "/" { rest.removeLast() }
+        if isNamed {
+            sockets = try NamedSockets(name: rest)
+            endpoint = HostPort(host: "", port: 0)
+            return
+        }
         endpoint = try HostPort(parsing: rest, defaultPort: Self.defaultPort)
     }
 }

@@ -20,6 +20,8 @@ package struct ServerConfiguration: Equatable, Sendable {
     package var stateDirectory = ""
     /// SIGTERM: longest wait for queues to empty.
     package var drain: Duration = .seconds(10)
+    /// SIGTERM: time in which the bridge is not ready and still serves clients, before it drains.
+    package var prestopDelay: Duration = .zero
 
     /// Fills in defaults that depend on the machine.
     mutating func complete(_ environment: ConfigurationEnvironment, isNamed: Bool) {
@@ -39,7 +41,7 @@ package struct ServerConfiguration: Equatable, Sendable {
         }
     }
 
-    /// Longest wait for queues at shutdown; service managers kill long before an hour.
+    /// Longest wait for queues, and before it, at shutdown; service managers kill long before an hour.
     static let maxDrain: Duration = .seconds(3600)
 
     static let rows: [ConfigurationKey<Self>] = [
@@ -53,5 +55,6 @@ package struct ServerConfiguration: Equatable, Sendable {
         ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd"),
         ConfigurationKey("state_dir", \.stateDirectory, .string()),
         ConfigurationKey("drain", \.drain, .duration()),
+        ConfigurationKey("prestop_delay", \.prestopDelay, .duration()),
     ]
 }

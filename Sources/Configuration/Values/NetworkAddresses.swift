@@ -67,6 +67,37 @@ package struct HostPort: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+/// Listening sockets that the service manager hands over under one name: the place of `irc+fd://NAME`.
+package struct NamedSockets: Hashable, Sendable {
+    package var name: String
+    /// Empty until loading has found them, and where only the configuration is checked.
+    package var found: [InheritedSocket] = []
+
+    /// Whether only this machine can reach them, as far as is known: judged by the addresses they are bound to.
+    package var isLoopback: Bool { found.allSatisfy { $0.address?.isLoopback ?? true } }
+
+    /// The end of a scheme.
+    static let schemeSuffix = "+fd"
+    /// Longest name in bytes. Source: systemd.socket(5), FileDescriptorName=.
+    static let maxNameBytes = 255
+
+    /// Splits `irc+fd` into its scheme and whether the place is a name.
+    static func split(_ scheme: Substring) -> (scheme: String, isNamed: Bool) {
+        let isNamed = scheme.hasSuffix(schemeSuffix)
+        return (String(isNamed ? scheme.dropLast(schemeSuffix.count) : scheme), isNamed)
+    }
+
+    init(name: Substring) throws(AddressError) {
+        guard !name.isEmpty else {
+            throw AddressError("names no socket: irc+fd://NAME, where the socket unit has FileDescriptorName=NAME")
+        }
+        guard name.utf8.count <= Self.maxNameBytes,
+            name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") })
+        else { throw AddressError("\"\(name)\" is not the name of a socket: visible ASCII without \":\" and \"/\"") }
+        self.name = String(name)
+    }
+}
+
 /// Where IRC clients are let in.
 package struct ListenerAddress: Hashable, ConfigurationText {
     package enum Scheme: String, CaseIterable, Sendable {
@@ -111,31 +142,51 @@ package struct ListenerAddress: Hashable, ConfigurationText {
     package var scheme: Scheme
     /// For `irc+unix` and `ws+unix` the host is the absolute path of the socket and the port 0.
     package var endpoint: HostPort
+    /// Sockets of the service manager, instead of ``endpoint``.
+    package var sockets: NamedSockets?
     /// The path of WebSocket requests: begins with a slash. Empty for IRC.
     package var path = ""
 
     package var description: String {
-        let place = "\(scheme.rawValue)://" + (isUnixSocket ? endpoint.host : endpoint.description)
+        let place =
+            if let sockets {
+                "\(scheme.rawValue)\(NamedSockets.schemeSuffix)://\(sockets.name)"
+            } else {
+                "\(scheme.rawValue)://" + (isUnixSocket ? endpoint.host : endpoint.description)
+            }
         if path.isEmpty || path == "/" { return place }
         return place + (isUnixSocket ? ":" : "") + path
     }
     /// Whether only this machine can reach it.
-    package var isLoopback: Bool { isUnixSocket || endpoint.isLoopback }
+    package var isLoopback: Bool { isUnixSocket || (sockets.map(\.isLoopback) ?? endpoint.isLoopback) }
     package var isUnixSocket: Bool { scheme == .ircUnix || scheme == .wsUnix }
     package var isWebSocket: Bool { scheme.isWebSocket }
+    /// The same with the consent that others may listen in, without its path.
+    var insecure: ListenerAddress {
+        var address = self
+        address.scheme = scheme.insecure
+        address.path = ""
+        return address
+    }
+    /// What is bound, for people: the address, or that of a handed over socket.
+    var reach: String {
+        guard let sockets else { return endpoint.description }
+        return sockets.found.compactMap(\.address).first { !$0.isLoopback }.map(\.description) ?? sockets.name
+    }
     package var isSecure: Bool { scheme == .ircs || scheme == .wss }
     /// Whether clients may send passwords: the connection is private, or its scheme consents.
     package var allowsLogin: Bool { isLoopback || (scheme != .irc && scheme != .ws) }
 
     /// Parses `irc://HOST[:PORT]`, `ircs://HOST[:PORT]`, `irc+insecure://HOST[:PORT]`, `irc+unix:///SOCKET`, and
-    /// `ws://HOST:PORT[/PATH]`, `wss://HOST:PORT[/PATH]`, `ws+insecure://HOST:PORT[/PATH]`, `ws+unix:///SOCKET[:/PATH]`.
-    /// Port 0 takes any free port.
+    /// `ws://HOST:PORT[/PATH]`, `wss://HOST:PORT[/PATH]`, `ws+insecure://HOST:PORT[/PATH]`, `ws+unix:///SOCKET[:/PATH]`;
+    /// any but the socket files also as `SCHEME+fd://NAME[/PATH]`. Port 0 takes any free port.
     package init(parsing text: String) throws(AddressError) {
         let known = Scheme.allCases.map { "\($0.rawValue)://" }.joined(separator: ", ")
         guard let mark = text.firstRange(of: "://") else {
             throw AddressError("a listener is written as SCHEME://HOST:PORT; known schemes: \(known)")
         }
-        guard let scheme = Scheme(rawValue: String(text[..<mark.lowerBound])) else {
+        let (word, isNamed) = NamedSockets.split(text[..<mark.lowerBound])
+        guard let scheme = Scheme(rawValue: word), !isNamed || (scheme != .ircUnix && scheme != .wsUnix) else {
             throw AddressError("unknown scheme \"\(text[..<mark.lowerBound])://\"; known schemes: \(known)")
         }
         self.scheme = scheme
@@ -148,6 +199,11 @@ package struct ListenerAddress: Hashable, ConfigurationText {
             return
         }
         if rest.last == "/" { rest.removeLast() }
+        if isNamed {
+            sockets = try NamedSockets(name: rest)
+            endpoint = HostPort(host: "", port: 0)
+            return
+        }
         endpoint = try HostPort(parsing: rest, defaultPort: scheme.defaultPort)
     }
 

@@ -246,7 +246,7 @@ extension IRCServer {
         setHeld(session.id, false, in: room)
         // A failed backlog of missed messages leaves the cursor: the next join replays them, with later ones.
         if !backlog.hasFailed || backlog.kind == .lastLines { following.goLive(room.id) }
-        if lifecycle.phase == .asking { stopShowing(session, following) }
+        if lifecycle.isHandingOver { stopShowing(session, following) }
         askSoon(session, following)
         if following.hasEverything(newestPlace) { answeredLast(session) }
         outbound.setTimer(session, following)

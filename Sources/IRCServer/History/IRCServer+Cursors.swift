@@ -109,7 +109,7 @@ extension IRCServer {
         let open = following.open(newestPlace)
         guard open > 0 else { return }
         let now = context.now.monotonic
-        following.ask(at: open > CursorRound.manyLines || lifecycle.phase == .asking ? now : now + CursorRound.pause)
+        following.ask(at: open > CursorRound.manyLines || lifecycle.isHandingOver ? now : now + CursorRound.pause)
         outbound.setTimer(session, following)
     }
 

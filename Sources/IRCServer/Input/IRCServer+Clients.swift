@@ -9,7 +9,7 @@ extension IRCServer {
     package func clientOpened(_ id: ClientID, origin: ClientOrigin) {
         if let refusal = refusal(of: origin) {
             context.note(.warn, "client-refused", "a connection was refused: \(refusal)", ["address": origin.address])
-            if lifecycle.phase == .running || origin.isToldPassingEnds {
+            if lifecycle.isServing || origin.isToldPassingEnds {
                 let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
                 IRCEncoder.append(line, to: &context.writer)
                 emit(.send(id, context.writer.take()))
@@ -25,7 +25,7 @@ extension IRCServer {
     }
 
     private func refusal(of origin: ClientOrigin) -> String? {
-        if lifecycle.phase != .running { return "the server is stopping" }
+        if !lifecycle.isServing { return "the server is stopping" }
         if sessions.count >= settings.limits.maxClients { return "too many clients" }
         return addressLimits.refusal(of: origin, now: context.now.monotonic)
     }

@@ -82,7 +82,7 @@ extension IRCServer {
     /// Enters the client into the next room, and continues behind the replies of that one.
     private func rejoinStep(_ account: String, from position: Int64, _ session: IRCSession) {
         // The client may have changed its account or its choice meanwhile.
-        guard session.account?.name == account, rejoins(account), lifecycle.phase == .running else { return }
+        guard session.account?.name == account, rejoins(account), lifecycle.isServing else { return }
         var position = position
         var opening = 0
         while opening < Self.openingAtOnce {

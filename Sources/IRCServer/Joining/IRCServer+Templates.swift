@@ -17,7 +17,7 @@ extension IRCServer {
     ///
     /// - Parameter isComingBack: there was no request, so a refusal is not sent.
     func templateRoom(_ channel: String, _ session: IRCSession, isComingBack: Bool = false) -> Room? {
-        guard let template = settings.template, session.person != nil, lifecycle.phase == .running else {
+        guard let template = settings.template, session.person != nil, lifecycle.isServing else {
             if !isComingBack { noSuchChannel(channel, session) }
             return nil
         }

@@ -31,7 +31,7 @@ extension IRCServer {
     ) {
         guard !targets.isEmpty else { return }
         guard let personID = session.person, let person = context.identities[personID] else { return }
-        guard lifecycle.phase == .running else {
+        guard lifecycle.isServing else {
             guard let text = words?.text, verb == .privmsg else { return }
             return fail(
                 "PRIVMSG", "CANNOT_DELIVER", [PrintableText.of(targets[0], maxBytes: 100)],
@@ -240,7 +240,7 @@ extension IRCServer {
         guard !MessageText.withoutFormatting(text).isEmpty, !MessageRendering.isForeignCTCP(text) else {
             return refuse("BLANK_MSG", "There is no text to relay")
         }
-        guard lifecycle.phase == .running else { return refuse("CANNOT_DELIVER", "Not taken, the server is stopping") }
+        guard lifecycle.isServing else { return refuse("CANNOT_DELIVER", "Not taken, the server is stopping") }
         session.spoke(at: context.now.wall)
         let label = session.response?.label
         let refusal = submitting(text, label: label, session) { label in

@@ -67,6 +67,8 @@ public enum BridgeAction: Equatable {
     /// The result of an upload: the link to the file, or the failure.
     case uploaded(UploadID, Result<String, UploadFailure>)
     case note(BridgeNote)
+    /// Accept no more clients. No `clientOpened` follows.
+    case closeListeners
     /// Shutdown is complete.
     case stopped
 }

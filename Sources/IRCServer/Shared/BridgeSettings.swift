@@ -54,8 +54,10 @@ public struct BridgeSettings: Sendable {
     public var rejoins = true
     /// Files served by the bridge; nil: none.
     public var media: MediaSettings?
-    /// Longest wait for queues to drain at shutdown.
+    /// Longest wait for queues to drain at shutdown, and for many clients to be disconnected.
     public var drain: Duration = .seconds(10)
+    /// Time from a request to stop until clients are refused. Load balancers take new connections elsewhere meanwhile.
+    public var prestopDelay: Duration = .zero
     /// Whether chat text may be logged, at level trace.
     public var notesChatText = false
 

@@ -3,6 +3,7 @@ import IRCProtocol
 import Identities
 import Rooms
 import Upstream
+import WireBytes
 
 /// State that the hub shares with its front ends.
 package struct HubParts {
@@ -31,21 +32,47 @@ package final class Lifecycle {
     /// Clients whose last answer is awaited before the bridge stops.
     private var clientsToAnswer: Set<ClientID> = []
 
+    /// End of the drain time; without meaning before ``Phase/draining``.
+    package private(set) var drainEnd = MonotonicInstant(nanoseconds: 0)
+    /// When each client is disconnected.
+    package private(set) var departures = Departures.none
+
     package enum Phase: Equatable {
         case running
-        /// Shutdown was requested: queues have time to drain.
+        /// Shutdown was requested: probes learn of it, clients are served as before.
+        case leaving
+        /// Queues have time to drain.
         case draining
         /// Clients acknowledge delivery.
         case asking
-        /// Clients are notified and closed, links send close frames.
+        /// Clients are notified and closed.
+        case disconnecting
+        /// Links send close frames.
         case closing
         case stopped
     }
 
-    package func drain() { phase = .draining }
+    /// Clients and messages are accepted.
+    package var isServing: Bool { phase == .running || phase == .leaving }
+
+    /// Later messages are left to the next process, for clients with delivery cursors.
+    package var isHandingOver: Bool { phase == .asking || phase == .disconnecting }
+
+    package func leave() { phase = .leaving }
+    package func drain(until end: MonotonicInstant) {
+        phase = .draining
+        drainEnd = end
+    }
+
     package func ask() { phase = .asking }
+    package func disconnect() { phase = .disconnecting }
     package func close() { phase = .closing }
     package func stop() { phase = .stopped }
+
+    package func plan(_ departures: Departures) { self.departures = departures }
+
+    /// A client whose moment of departure has come.
+    package func nextDeparture(_ now: MonotonicInstant) -> ClientID? { departures.popDue(now) }
 
     package var awaitsAnswers: Bool { !clientsToAnswer.isEmpty }
 

@@ -11,8 +11,9 @@ public struct ListenOptions: Hashable, Sendable {
         /// A socket file. `mode` are its permission bits; `group` its group's number, or nil for the process's own. A
         /// file left behind by a program that has ended is replaced.
         case unix(path: String, mode: UInt32 = 0o600, group: UInt32? = nil)
-        /// A listening stream socket opened by another program, such as systemd. It is closed with the listener.
-        case descriptor(Int32)
+        /// Listening stream sockets opened by another program, such as systemd. They are closed with the listener; a
+        /// socket file stays.
+        case descriptors([Int32])
     }
 
     public var place: Place
@@ -41,7 +42,8 @@ enum ListeningSockets {
         case .unix(let path, let mode, let group):
             let address = SocketAddress.unix(path: path)
             return [(try openUnixSocket(path: path, mode: mode, group: group, options), address)]
-        case .descriptor(let descriptor): return [(descriptor, try adopt(descriptor))]
+        case .descriptors(let descriptors):
+            return try descriptors.map { descriptor throws(TransportError) in (descriptor, try adopt(descriptor)) }
         }
     }
 
@@ -160,10 +162,7 @@ enum ListeningSockets {
     }
 
     private static func adopt(_ descriptor: Int32) throws(TransportError) -> SocketAddress {
-        var listening: Int32 = 0
-        var length = socklen_t(MemoryLayout<Int32>.size)
-        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0, listening != 0,
-            let address = SocketAddress(localOf: descriptor), cb_set_nonblocking(descriptor) >= 0
+        guard case .listening(let address) = InheritedSocket.state(of: descriptor), cb_set_nonblocking(descriptor) >= 0
         else { throw .notAListener(descriptor: descriptor) }
         if address.family != AF_UNIX { SocketOptions.setStream(descriptor) }
         return address
