@@ -48,6 +48,7 @@ soak: setup
 	SOAK=$(SOAK) SEED=$(SEED) scripts/soak
 
 check: setup
+	scripts/check-scripts
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 	scripts/check-imports
 	scripts/test-check-imports
