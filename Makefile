@@ -10,6 +10,8 @@
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients) and
 #                             conformance-autobahn
 #   make bench                the benchmarks
+#   make binary               the binary of a release, .build-release/chatbridge, with the Swift runtime inside
+#   make install, uninstall   that binary with its unit and documents (PREFIX=/usr/local, DESTDIR=)
 #   make format               rewrites the sources in the project's format
 
 SWIFT ?= swift
@@ -22,6 +24,7 @@ SEED ?=
 LAW_FACTOR ?= 30
 
 .PHONY: setup build run test soak check bench format clean
+.PHONY: binary install uninstall
 .PHONY: conformance conformance-laws conformance-scenarios conformance-clients conformance-autobahn
 
 setup:
@@ -78,8 +81,18 @@ bench: setup
 	$(SWIFT) run -c release --package-path Benchmarks codec-bench
 	scripts/bench-fanout
 
+binary: setup
+	packaging/binary
+
+# Without a build, so that root needs no toolchain.
+install:
+	@packaging/install
+
+uninstall:
+	@packaging/install --uninstall
+
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 
 clean:
-	rm -rf .build .build-asan .build-tsan Benchmarks/.build
+	rm -rf .build .build-release .build-asan .build-tsan Benchmarks/.build
