@@ -19,7 +19,7 @@ class Install(unittest.TestCase):
             run(INSTALL, env=environment)
             documents = stage / "opt/chat/share/doc/chatbridge"
             self.assertIn("chatbridge ", run(stage / "opt/chat/bin/chatbridge", "version"))
-            for path in ("README.md", "LICENSE", "copyright", "docs/IRC.md", "examples/chatbridge.toml"):
+            for path in ("README.md", "LICENSE", "copyright", "docs/IRC.md", "examples/chatbridge.toml", "examples/pod.yaml"):
                 self.assertTrue((documents / path).is_file(), path)
             unit = (stage / "opt/chat/lib/systemd/system/chatbridge.service").read_text()
             self.assertIn("\nExecStart=/opt/chat/bin/chatbridge run\n", unit)
