@@ -10,6 +10,10 @@
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients) and
 #                             conformance-autobahn
 #   make bench                the benchmarks
+#   make binary               the binary of a release, .build-release/chatbridge, with the Swift runtime inside
+#   make install, uninstall   that binary with its unit and documents (PREFIX=/usr/local, DESTDIR=)
+#   make archive, deb, image  packages of it, in .build-release/dist; make release: all of them, with SHA256SUMS
+#   make test-packaging       builds them, and installs, starts and removes each
 #   make format               rewrites the sources in the project's format
 
 SWIFT ?= swift
@@ -22,6 +26,7 @@ SEED ?=
 LAW_FACTOR ?= 30
 
 .PHONY: setup build run test soak check bench format clean
+.PHONY: binary install uninstall archive deb image release test-packaging
 .PHONY: conformance conformance-laws conformance-scenarios conformance-clients conformance-autobahn
 
 setup:
@@ -48,6 +53,7 @@ soak: setup
 	SOAK=$(SOAK) SEED=$(SEED) scripts/soak
 
 check: setup
+	scripts/check-scripts
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 	scripts/check-imports
 	scripts/test-check-imports
@@ -77,8 +83,39 @@ bench: setup
 	$(SWIFT) run -c release --package-path Benchmarks codec-bench
 	scripts/bench-fanout
 
+binary: setup
+	packaging/binary
+
+# Without a build, so that root needs no toolchain.
+install:
+	@packaging/install
+
+uninstall:
+	@packaging/install --uninstall
+
+archive: binary
+	packaging/archive
+
+deb: binary
+	packaging/setup deb
+	packaging/deb
+
+image: binary
+	packaging/setup image
+	packaging/image
+
+release: binary
+	packaging/setup deb image
+	packaging/release
+
+# As root, containers and a whole Debian are started too. Debian's Python, which sees Debian's packages.
+test-packaging: binary
+	packaging/setup deb image test
+	SNAPSHOT=1 packaging/release
+	/usr/bin/python3 -m unittest discover --start-directory Tests/Packaging --verbose
+
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 
 clean:
-	rm -rf .build .build-asan .build-tsan Benchmarks/.build
+	rm -rf .build .build-release .build-asan .build-tsan Benchmarks/.build

@@ -11,6 +11,11 @@ let strict: [SwiftSetting] = [
     .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
+// The full version of a release or snapshot, as `scripts/version` prints it; without it BuildInformation's number is the version.
+// A function of one C file, so that another version compiles that file alone.
+let version: [CSetting] =
+    Context.environment["CHATBRIDGE_VERSION"].map { [.define("CHATBRIDGE_VERSION", to: "\"\($0)\"")] } ?? []
+
 func core(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
@@ -32,7 +37,7 @@ let package = Package(
     ],
     targets: [
         // Shims over the kernel's calls and Debian's libraries; no logic.
-        .target(name: "CSystem"),
+        .target(name: "CSystem", cSettings: version),
         .target(name: "CTLS", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -83,7 +88,8 @@ let package = Package(
         core(
             "Configuration",
             [
-                "BridgeTypes", "CTOML", "DescribedDialects", "Dialects", "Digests", "HTTPProtocol", "IRCProtocol",
+                "BridgeTypes", "CSystem", "CTOML", "DescribedDialects", "Dialects", "Digests", "HTTPProtocol",
+                "IRCProtocol",
                 "JSONText",
                 "Transport", "WireBytes",
             ]),

@@ -185,6 +185,11 @@ static int64_t read_clock(clockid_t clock) {
 int64_t cb_monotonic_nanoseconds(void) { return read_clock(CLOCK_MONOTONIC); }
 int64_t cb_realtime_nanoseconds(void) { return read_clock(CLOCK_REALTIME); }
 
+#ifndef CHATBRIDGE_VERSION
+#define CHATBRIDGE_VERSION ""
+#endif
+const char *cb_build_version(void) { return CHATBRIDGE_VERSION; }
+
 void cb_memory_trim(void) {
 #ifdef __GLIBC__
     malloc_trim(0);

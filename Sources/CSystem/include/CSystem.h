@@ -192,6 +192,8 @@ void cb_signal_ignore(int signal);
 
 int64_t cb_monotonic_nanoseconds(void);
 int64_t cb_realtime_nanoseconds(void);
+/// The version that the build was given (see `CHATBRIDGE_VERSION` in Package.swift), empty without one; never NULL.
+const char *cb_build_version(void);
 /// Gives freed memory that the allocator holds back to the kernel.
 void cb_memory_trim(void);
 int64_t cb_getrandom(void *buffer, size_t count);

@@ -1,0 +1,110 @@
+"""What the tests of packages share: the files under test, a client, and processes that end with the test."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIST = pathlib.Path(os.environ.get("DIST", ROOT / ".build-release" / "dist"))
+BINARY = ROOT / ".build-release" / "chatbridge"
+
+# The clients of the other tests of the built program.
+sys.path.insert(0, str(ROOT / "Tests" / "EndToEnd"))
+from peer import IRC, wait_until  # noqa: E402, F401
+
+# Installations, first starts and whole images: minutes on a busy machine.
+PATIENCE = 300
+
+
+def run(*command, status=0, patience=PATIENCE, **options):
+    """Runs a command and returns its output; fails with that output where it exits with another status."""
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.STDOUT)
+    done = subprocess.run([str(part) for part in command], text=True, timeout=patience, **options)
+    assert status is None or done.returncode == status, "%s exited with %d:\n%s" % (
+        " ".join(map(str, command)), done.returncode, done.stdout)
+    return done.stdout
+
+
+def inside(root, *command):
+    """The command in that root with a /proc of its own, from which Swift takes a program's arguments."""
+    enter = 'mkdir -p "$0/proc"; mount -t proc proc "$0/proc"; exec chroot "$0" "$@"'
+    return ["unshare", "--mount", "sh", "-c", enter, root, *command]
+
+
+def version(form=None):
+    return run(ROOT / "scripts" / "version", *([form] if form else [])).strip()
+
+
+def free_port():
+    """A port that was free just now, for programs that cannot say which one they took."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def folder():
+    path = pathlib.Path(tempfile.mkdtemp(prefix="chatbridge-packaging-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, True)
+
+
+@contextlib.contextmanager
+def process(*command, **options):
+    """A process with its output in a file, killed at the end unless it has ended."""
+    with tempfile.TemporaryFile("w+") as log:
+        started = subprocess.Popen(
+            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **options)
+
+        def output():
+            log.seek(0)
+            return log.read()
+
+        started.output = output
+        try:
+            yield started
+        finally:
+            if started.poll() is None:
+                started.kill()
+            started.wait()
+
+
+def connect(port, started=None, nick=None, patience=30):
+    """An IRC client at that port, as soon as something listens there."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return IRC(port, nick)
+        except ConnectionRefusedError:
+            ended = started is not None and started.poll() is not None
+            if ended or time.monotonic() > end:
+                raise AssertionError("nothing listens on %d: %s" % (port, started.output() if started else "")) from None
+            time.sleep(0.05)
+
+
+def talk(client):
+    """Joins the practice backend's room and gets an answer from its visitor: a message up, and one down."""
+    client.join("#lobby")
+    client.say("#lobby", "ping-7")
+    client.expect("PRIVMSG", lambda line: line.source.startswith("Remy!") and "pong-7" in line.params[-1])
+
+
+def talk_with_the_demo(port, started=None):
+    client = connect(port, started, "ada")
+    talk(client)
+    client.close()
+
+
+def stop(started, patience=20):
+    """SIGTERM, and the exit status."""
+    started.terminate()
+    return started.wait(patience)
