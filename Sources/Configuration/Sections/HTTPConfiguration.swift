@@ -17,10 +17,25 @@ package struct HTTPConfiguration: Equatable, Sendable {
     package var trustedProxies: [TrustedPeer] = []
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\"")),
-        ConfigurationKey("serve", \.serve, .httpServices),
-        ConfigurationKey("hosts", \.hosts, .hostNames),
-        ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
+        ConfigurationKey(
+            "bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\""),
+            about: "`http://` on loopback, `http+insecure://` beyond"),
+        ConfigurationKey(
+            "serve", \.serve, .httpServices,
+            about: """
+                `health`: `/healthz`, liveness, and `/readyz`, readiness, 503 with the reasons otherwise, with \
+                `?strict` every room connected; `media`: uploads and files under links, see [media]
+                """),
+        ConfigurationKey(
+            "hosts", \.hosts, .hostNames,
+            about: "accepted Host names; listeners on loopback also accept names of this machine",
+            usual: "loopback names"),
+        ConfigurationKey(
+            "trusted_proxies", \.trustedProxies, .list(of: "addresses"),
+            about: """
+                web servers trusted for `X-Forwarded-For`, as `127.0.0.1`; that of others is ignored, and all their \
+                visitors count as one
+                """),
     ]
 }
 

@@ -39,14 +39,35 @@ package struct ServerConfiguration: Equatable, Sendable {
     static let maxDrain: Duration = .seconds(3600)
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("instance_id", \.instanceID, .string(ConfigurationChecks.instanceID)),
-        ConfigurationKey("name", \.name, .string(ConfigurationChecks.serverName)),
-        ConfigurationKey("network", \.network, .string(ConfigurationChecks.network)),
-        ConfigurationKey("description", \.description, .string(ConfigurationChecks.oneLine)),
-        ConfigurationKey("icon", \.icon, .string(ConfigurationChecks.icon)),
-        ConfigurationKey("motd", \.motd, .string(), group: "motd"),
-        ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd"),
-        ConfigurationKey("state_dir", \.stateDirectory, .string()),
-        ConfigurationKey("drain", \.drain, .duration()),
+        ConfigurationKey(
+            "instance_id", \.instanceID, .string(ConfigurationChecks.instanceID),
+            about: "seeds the stable upstream ids of IRC users",
+            usual: "random, stored in `state_dir`"),
+        ConfigurationKey(
+            "name", \.name, .string(ConfigurationChecks.serverName),
+            about: "server name on IRC",
+            usual: "the host's name", example: #""irc.example.org""#),
+        ConfigurationKey(
+            "network", \.network, .string(ConfigurationChecks.network),
+            about: "the network's name: ISUPPORT `NETWORK`"),
+        ConfigurationKey(
+            "description", \.description, .string(ConfigurationChecks.oneLine),
+            about: "the server's description in `LINKS` and `WHOIS`; `LINKS` defaults to the network"),
+        ConfigurationKey(
+            "icon", \.icon, .string(ConfigurationChecks.icon),
+            about: "`https://` URL of the network's icon: ISUPPORT `draft/ICON`"),
+        ConfigurationKey(
+            "motd", \.motd, .string(), group: "motd",
+            about: "message of the day"),
+        ConfigurationKey(
+            "motd_file", \.motd, .fileContents, group: "motd",
+            about: "a file with the message of the day", example: #""/etc/chatbridge/motd.txt""#),
+        ConfigurationKey(
+            "state_dir", \.stateDirectory, .string(),
+            about: "directory of persistent state",
+            usual: "`$STATE_DIRECTORY`, `$XDG_STATE_HOME/chatbridge`, `./state`"),
+        ConfigurationKey(
+            "drain", \.drain, .duration(),
+            about: "SIGTERM: time-out for sending the outboxes; at most an hour"),
     ]
 }
