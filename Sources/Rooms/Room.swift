@@ -121,6 +121,9 @@ package final class Room {
     /// Messages flow both ways.
     package var isLive: Bool { link.isUp && catchUp.state == .live }
 
+    /// A history was asked for, and none came.
+    package var lacksHistory: Bool { historySource == .call && catchUp.gap != nil }
+
     /// Source of missed messages: by the wire's traits, or by the backend's observed behaviour.
     var historySource: DialectTraits.HistorySource {
         traits.history == .none && catchUp.isHistoryUnasked ? .pushed : traits.history

@@ -12,6 +12,22 @@ extension Transport {
         connections.find(id)?.pointee.secure?.engine.peerCertificate?.fingerprint
     }
 
+    /// The certificate that the peer has shown; nil for plain connections.
+    public func peerCertificate(_ id: ConnectionID) -> Certificate? {
+        connections.find(id)?.pointee.secure?.engine.peerCertificate
+    }
+
+    /// How far the opening of a connection is; nil: it has ended.
+    public func progress(of id: ConnectionID) -> ConnectionProgress? {
+        switch connections.find(id)?.pointee.phase {
+        case .resolving: .resolving
+        case .connecting: .connecting
+        case .securing: .securing
+        case .open: .open
+        default: nil
+        }
+    }
+
     /// Version and cipher, as `TLSv1.3 TLS_AES_256_GCM_SHA384`; nil for plain connections.
     public func securityDescription(_ id: ConnectionID) -> String? {
         guard let connection = connections.find(id), connection.pointee.phase != .securing else { return nil }
@@ -279,4 +295,15 @@ extension Transport {
         if connection.pointee.flags.contains(.readable) { enlistForReading(id, connection) }
         enlistForFlush(id, connection)
     }
+}
+
+/// A step on the way to an open connection.
+public enum ConnectionProgress: Sendable {
+    /// The name is looked up.
+    case resolving
+    /// An address was asked and has not answered.
+    case connecting
+    /// The TLS handshake is under way.
+    case securing
+    case open
 }

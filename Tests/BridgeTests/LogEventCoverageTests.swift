@@ -1,6 +1,9 @@
 import BridgeTypes
+import Configuration
 import Foundation
 import Testing
+
+@testable import ChatBridge
 
 /// Operators search the log by its events: each that the program can write is caused by a test that looks at its level and its
 /// metadata.
@@ -86,6 +89,24 @@ struct LogEventCoverageTests {
         }
         return caused
     }()
+
+    @Test("every event has a row in the table of docs/EVENTS.md, and every row an event")
+    func explained() {
+        let names = LogEventTable.all.map(\.name)
+        #expect(Set(names).count == names.count)
+        let known = Self.written.events.union(Self.elsewhere.keys)
+        #expect(known.subtracting(names).sorted() == [], "without a row")
+        #expect(Set(names).subtracting(known).sorted() == [], "rows without an event")
+    }
+
+    @Test("a row has the levels that its tests see")
+    func levels() {
+        for row in LogEventTests.rows {
+            let seen = Set(row.notes.compactMap { $0.split(separator: " ").first.map(String.init) })
+            let said = Set(LogEventTable.all.first { $0.name == row.event }?.levels.map(\.rawValue) ?? [])
+            #expect(seen.isSubset(of: said), "\(row.event)")
+        }
+    }
 
     @Test("every event is caused by a test, and no test waits for one that is not there")
     func complete() {

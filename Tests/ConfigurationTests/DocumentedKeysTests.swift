@@ -20,14 +20,14 @@ struct KeySample {
     }
 }
 
-@Suite("What the README says of the keys of the configuration")
+@Suite("Keys of the configuration, every one")
 struct DocumentedKeysTests {
     // MARK: - The schema
 
-    /// Every key of the schema, as the README writes it: `server.name`, `backends.NAME.url`, `rooms.auth.type`.
+    /// Every key of the schema, as its samples write it: `server.name`, `backends.NAME.url`, `rooms.auth.type`.
     static let schema: [String] = {
         func paths(_ shape: ConfigurationShape, _ path: String) -> [String] {
-            func below(_ keys: [(key: String, shape: ConfigurationShape)], _ path: String) -> [String] {
+            func below(_ keys: [ConfigurationOutline], _ path: String) -> [String] {
                 keys.flatMap { paths($0.shape, path.isEmpty ? $0.key : "\(path).\($0.key)") }
             }
             switch shape {
@@ -40,40 +40,6 @@ struct DocumentedKeysTests {
         }
         return paths(ConfigurationSchema.root.shape, "")
     }()
-
-    // MARK: - The page
-
-    /// Every key that the table names, by the sections above it. `upstream.NAME.*` stands for the keys of `auth`.
-    static func documented() throws -> [String] {
-        let tables = try DocumentedTable.all(in: "README.md")
-        let table = try #require(tables.first { $0.head == ["key", "default", ""] })
-        var sections: [String] = []
-        var found: [String] = []
-        for row in table.rows {
-            if row[0].hasPrefix("**[") {
-                sections = row[0].split(separator: "**").filter { $0.hasPrefix("[") }
-                    .map { $0.filter { $0 != "[" && $0 != "]" } }
-                continue
-            }
-            for name in DocumentedTable.names(in: row[0]) {
-                found += sections.map { "\($0).\(name)" }
-            }
-        }
-        let auth = found.filter { $0.hasPrefix("room_defaults.auth.") }
-            .map { String($0.dropFirst("room_defaults.auth.".count)) }
-        return found.flatMap { path in
-            path.hasSuffix(".*") ? auth.map { String(path.dropLast()) + $0 } : [path]
-        }
-    }
-
-    @Test("the table names every key of the schema in its section, once, and no other")
-    func keys() throws {
-        let documented = try Self.documented()
-        #expect(Self.schema.count > 200)
-        #expect(Set(documented).subtracting(Self.schema).sorted() == [], "named, and there is none such")
-        #expect(Set(Self.schema).subtracting(documented).sorted() == [], "not named")
-        #expect(documented.count == Set(documented).count)
-    }
 
     // MARK: - Setting
 
@@ -396,7 +362,39 @@ struct DocumentedKeysTests {
             .replacing("backends.lobby", with: "backends.main").replacing("dialects.lobby", with: "dialects.mine")
     }
 
-    @Test("every key that the table names can be set, and changes the configuration", arguments: schema)
+    /// Keys with an example that are tables, without samples of their own.
+    private static let tables = ["identity.webirc": anybody, "accounts.upstream": ""]
+
+    @Test(
+        "the example of a key can be set",
+        arguments: ConfigurationTopic.all.filter { $0.outline.example != nil }.map(\.path))
+    func examples(_ path: String) throws {
+        let topic = try #require(ConfigurationTopic.all.first { $0.path == path })
+        let example = try #require(topic.outline.example)
+        // No password that anybody could know.
+        if path == "accounts.password" { return }
+        var sample = Self.samples[path] ?? Self.samples[path + ".in"] ?? KeySample("", "")
+        if let elsewhere = Self.tables[path] { sample.elsewhere = elsewhere }
+        let text =
+            path == "identity.webirc"
+            ? withRoom("[identity]\nrequire_login = \"never\"\nwebirc = \(example)")
+            : Self.text(path, example, sample)
+        let secrets = ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD"]
+        var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret") })
+        variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
+        let machine = ConfigurationEnvironment(variables: variables, hostName: "h.test") { file in
+            if file == "chatbridge.toml" { return .success(Array(text.utf8)) }
+            let known = Self.files[file] ?? (file.hasSuffix(".hash") ? examplePasswordHash : "secret\n")
+            return .success(Array(known.utf8))
+        }
+        do {
+            _ = try ConfigurationLoader.load(ConfigurationRequest(), from: machine)
+        } catch {
+            Issue.record("\(error.problems.map(\.description)) in\n\(text)")
+        }
+    }
+
+    @Test("every key that there is can be set, and changes the configuration", arguments: schema)
     func set(_ path: String) throws {
         let sample = try #require(Self.samples[path], "no values for it here")
         var made: [Configuration] = []

@@ -347,7 +347,7 @@ class Bridge:
         """The first entry of an event, which has this level and these keys beside those of every entry."""
         entry = wait_until(
             lambda: self.log_entries(event), lambda: "the log has %s; it says:\n%s" % (event, self.log()[-2000:]))[0]
-        keys = set(entry) - {"ts", "level", "subsystem", "event", "msg"}
+        keys = set(entry) - {"ts", "level", "subsystem", "event", "msg", "instance"}
         assert entry["level"] == level and keys == set(metadata), entry
         return entry
 

@@ -86,6 +86,9 @@ final class BridgeDriver: TransportDelegate {
         Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
     }
 
+    /// A room's connection to its backend, while there is one.
+    func connection(of room: RoomID) -> ConnectionID? { connectionsByRoom[room] }
+
     /// Has files served over HTTP.
     func serve(_ media: MediaRoutes) { self.media = media }
 

@@ -1,3 +1,4 @@
+import Configuration
 import Digests
 import Transport
 
@@ -5,6 +6,16 @@ import Transport
 /// person and ids survive restarts.
 enum InstanceIdentity {
     static let fileName = "instance-id"
+
+    /// The configured id, or that of the state directory.
+    static func of(_ server: ServerConfiguration) -> PersistentValue<String> {
+        server.instanceID.isEmpty ? load(directory: server.stateDirectory) : .stored(server.instanceID)
+    }
+
+    /// The id as the log has it. Of a random one the beginning: whoever knows all of it can guess the ids of users.
+    static func shown(_ server: ServerConfiguration, _ id: String) -> String {
+        server.instanceID.isEmpty ? String(id.prefix(8)) : id
+    }
 
     static func load(directory: String) -> PersistentValue<String> {
         .load(

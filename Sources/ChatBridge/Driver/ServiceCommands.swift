@@ -34,19 +34,22 @@ enum ServiceCommands {
         observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
         started: (BridgeService) -> Void
     ) async -> Int32 {
+        let identity = InstanceIdentity.of(configuration.server)
         let sink: DescriptorLogSink
         do {
-            sink = try DescriptorLogSink.open(configuration.log, color: options.color, variables: environment.variables)
+            sink = try DescriptorLogSink.open(
+                configuration.log, color: options.color, variables: environment.variables,
+                instance: InstanceIdentity.shown(configuration.server, identity.value))
         } catch {
             errors("chatbridge: \(error)\n")
             return ExitCode.configuration
         }
         let log = Logger(subsystem: .main, configuration: configuration.log, sink: sink)
         let notes = NoteLog(sink: sink, configuration: configuration.log)
-        let instanceID = instanceID(configuration, log)
+        warn(identity, log)
         do {
             let service = try await BridgeService.start(
-                configuration, instanceID: instanceID, environment: environment, log: log,
+                configuration, instanceID: identity.value, environment: environment, log: log,
                 stopsOnSignals: true, reread: reread,
                 note: { note in
                     notes(note)
@@ -71,15 +74,12 @@ enum ServiceCommands {
         }
     }
 
-    private static func instanceID(_ configuration: Configuration, _ log: Logger) -> String {
-        if !configuration.server.instanceID.isEmpty { return configuration.server.instanceID }
-        let outcome = InstanceIdentity.load(directory: configuration.server.stateDirectory)
-        if case .unsaved(_, let why) = outcome {
+    private static func warn(_ identity: PersistentValue<String>, _ log: Logger) {
+        if case .unsaved(_, let why) = identity {
             log.warn(
                 "instance-id-not-kept",
                 "cannot store the instance id; after a restart IRC users have new ids upstream",
                 ["reason": LogValue(why)])
         }
-        return outcome.value
     }
 }

@@ -9,6 +9,10 @@ final class ConnectionRouter: TransportDelegate {
     let httpServer: HTTPServer
     let serviceManager: ServiceManagerClient?
     private let clients: [any LoopClient]
+    /// Called at the end of each turn of the loop.
+    var turnEnded: (Transport) -> Void = { _ in }
+    /// Called when the program that runs the loop waits no longer.
+    var patienceEnded: (Transport) -> Void = { _ in }
 
     /// - Parameter others: more clients of the loop, such as an ``HTTPClient``.
     init(
@@ -71,6 +75,7 @@ final class ConnectionRouter: TransportDelegate {
             next = next.map { min($0, deadline) } ?? deadline
         }
         transport.setDeadline(next)
+        turnEnded(transport)
     }
 
     func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {

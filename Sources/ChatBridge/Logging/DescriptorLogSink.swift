@@ -20,19 +20,23 @@ final class DescriptorLogSink: LogSink {
     private let descriptor: Int32
     private let closesDescriptor: Bool
     private let rendering: LogRendering
+    /// Ends every JSON line, so that the lines of several bridges can be told apart.
+    private let instance: String
     private let clock: @Sendable () -> Int64
     private let state = Locked(State())
 
     /// - Parameters:
     ///   - closing: whether the descriptor is closed with the sink.
+    ///   - instance: the bridge's instance id; empty: not written.
     ///   - clock: milliseconds since 1970.
     init(
-        descriptor: Int32, closing: Bool, rendering: LogRendering,
+        descriptor: Int32, closing: Bool, rendering: LogRendering, instance: String = "",
         clock: @escaping @Sendable () -> Int64 = DescriptorLogSink.wallClockMilliseconds
     ) {
         self.descriptor = descriptor
         self.closesDescriptor = closing
         self.rendering = rendering
+        self.instance = rendering == .json ? instance : ""
         self.clock = clock
     }
 
@@ -44,7 +48,7 @@ final class DescriptorLogSink: LogSink {
     ///
     /// - Throws: ``OpenError`` when the file cannot be opened.
     static func open(
-        _ configuration: LogConfiguration, color: ColorChoice, variables: [String: String]
+        _ configuration: LogConfiguration, color: ColorChoice, variables: [String: String], instance: String = ""
     ) throws(OpenError) -> DescriptorLogSink {
         var descriptor = STDERR_FILENO
         var closing = false
@@ -61,7 +65,8 @@ final class DescriptorLogSink: LogSink {
         let rendering = LogRendering.resolve(
             configuration.format, color: color, isTerminal: isatty(descriptor) == 1, stream: stream,
             variables: variables)
-        return DescriptorLogSink(descriptor: descriptor, closing: closing, rendering: rendering)
+        return DescriptorLogSink(
+            descriptor: descriptor, closing: closing, rendering: rendering, instance: instance)
     }
 
     @Sendable static func wallClockMilliseconds() -> Int64 {
@@ -78,7 +83,7 @@ final class DescriptorLogSink: LogSink {
         let line = LogFormatter.line(
             LogRecord(
                 milliseconds: now, level: level, subsystem: subsystem, event: event, message: message,
-                metadata: metadata), rendering)
+                metadata: identified(metadata)), rendering)
         state.withLock { write(line, now, &$0) }
     }
 
@@ -90,11 +95,15 @@ final class DescriptorLogSink: LogSink {
                 LogRecord(
                     milliseconds: now, level: .warn, subsystem: .main, event: "log-lines-dropped",
                     message: "log lines were dropped, their reader was too slow",
-                    metadata: [("count", LogValue(state.droppedLineCount))]), rendering)
+                    metadata: identified([("count", LogValue(state.droppedLineCount))])), rendering)
         }
         let sent = put(notice + line, &state)
         if sent >= notice.count { state.droppedLineCount = 0 }
         if sent < notice.count + line.count { state.droppedLineCount += 1 }
+    }
+
+    private func identified(_ metadata: [(key: String, value: LogValue)]) -> [(key: String, value: LogValue)] {
+        instance.isEmpty ? metadata : metadata + [("instance", .text(instance))]
     }
 
     /// Writes bytes that end in a newline, or as many as there is room for. Returns how many of them went out.

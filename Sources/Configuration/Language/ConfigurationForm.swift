@@ -15,13 +15,39 @@ indirect enum ConfigurationShape: Sendable {
     case leaf
     /// Several texts in one value.
     case list
-    case table([(key: String, shape: ConfigurationShape)])
+    case table([ConfigurationOutline])
     /// Any keys. `dash`: an underscore in a variable's name is a dash in the key, as in header names.
     case map(dash: Bool)
     /// Tables with names of one's own.
-    case named([(key: String, shape: ConfigurationShape)])
+    case named([ConfigurationOutline])
     /// Tables in a row, found by the value of `identity` where they have one, else by index.
-    case tables([(key: String, shape: ConfigurationShape)], identity: String?)
+    case tables([ConfigurationOutline], identity: String?)
+
+    /// The keys below.
+    var keys: [ConfigurationOutline] {
+        switch self {
+        case .leaf, .list, .map: []
+        case .table(let keys), .named(let keys), .tables(let keys, _): keys
+        }
+    }
+}
+
+/// A key without the field that it fills: its place, its form, and its documentation.
+///
+/// The example configuration, `chatbridge config explain` and the README's table are made of these.
+struct ConfigurationOutline: Sendable {
+    let key: String
+    /// Keys of one group exclude each other, as `password` and `password_file` do.
+    var group: String?
+    let shape: ConfigurationShape
+    /// The form, for "expected …".
+    let expected: String
+    /// One line of Markdown: what it sets, its unit, its effect. Values stand in backticks.
+    let about: String
+    /// The default in words, where it is no value that could be written.
+    var usual: String?
+    /// A value in TOML, with which the example configuration shows the key, commented out.
+    var example: String?
 }
 
 extension ConfigurationForm {

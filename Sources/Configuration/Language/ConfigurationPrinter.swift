@@ -2,22 +2,32 @@ import WireBytes
 
 /// Writes a configuration as TOML that loads again; passwords, header values and query values are blanked.
 package enum ConfigurationPrinter {
-    package static func text(_ configuration: Configuration) -> String {
+    /// - Parameter remark: a comment on the setting at a path such as `rooms[0].url`; nil: none.
+    package static func text(
+        _ configuration: Configuration, remark: (_ path: String) -> String? = { _ in nil }
+    ) -> String {
         guard let root = ConfigurationSchema.root.write(configuration) else { return "" }
         var sections: [String] = []
-        for entry in root.entries { append(entry, path: entry.key, to: &sections) }
+        for entry in root.entries { append(entry, heading: entry.key, path: entry.key, remark, to: &sections) }
         return sections.joined(separator: "\n")
     }
 
-    private static func append(_ entry: ConfigurationNode.Entry, path: String, to sections: inout [String]) {
+    private static func append(
+        _ entry: ConfigurationNode.Entry, heading: String, path: String, _ remark: (String) -> String?,
+        to sections: inout [String]
+    ) {
         if case .array(let elements) = entry.node.content {
-            return sections += elements.map { "[[\(path)]]\n" + body($0) }
+            for (index, element) in elements.enumerated() {
+                sections.append("[[\(heading)]]\n" + body(element, path: "\(path)[\(index)]", remark))
+            }
+            return
         }
-        let own = body(entry.node)
+        let own = body(entry.node, path: path, remark)
         // A table of named tables has nothing to say by itself.
-        if !own.isEmpty || entry.node.entries.isEmpty { sections.append("[\(path)]\n" + own) }
+        if !own.isEmpty || entry.node.entries.isEmpty { sections.append("[\(heading)]\n" + own) }
         for inner in entry.node.entries where isSection(inner.node) {
-            append(inner, path: "\(path).\(inner.key)", to: &sections)
+            append(
+                inner, heading: "\(heading).\(inner.key)", path: "\(path).\(inner.key)", remark, to: &sections)
         }
     }
 
@@ -26,9 +36,18 @@ package enum ConfigurationPrinter {
         return false
     }
 
-    private static func body(_ table: ConfigurationNode) -> String {
-        table.entries.filter { !isSection($0.node) }.map { "\(key($0.key)) = \(value($0.node))\n" }.joined()
+    private static func body(
+        _ table: ConfigurationNode, path: String, _ remark: (String) -> String?
+    ) -> String {
+        table.entries.filter { !isSection($0.node) }.map { entry in
+            let line = "\(key(entry.key)) = \(value(entry.node))"
+            guard let text = remark("\(path).\(entry.key)") else { return line + "\n" }
+            return line.padded(to: remarkColumn) + "  # \(text)\n"
+        }.joined()
     }
+
+    /// Where remarks begin, in characters.
+    private static let remarkColumn = 38
 
     private static func key(_ text: String) -> String {
         let isBare =
@@ -37,7 +56,7 @@ package enum ConfigurationPrinter {
         return isBare ? text : quoted(text)
     }
 
-    private static func value(_ node: ConfigurationNode) -> String {
+    static func value(_ node: ConfigurationNode) -> String {
         switch node.content {
         case .string(let text): return quoted(text.replacing("$", with: "$$"))
         case .integer(let number): return "\(number)"
@@ -69,4 +88,9 @@ package enum ConfigurationPrinter {
         }
         return result + "\""
     }
+}
+
+extension String {
+    /// With spaces behind it up to `width` characters.
+    func padded(to width: Int) -> String { self + String(repeating: " ", count: max(width - count, 0)) }
 }

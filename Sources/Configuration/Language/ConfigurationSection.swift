@@ -1,9 +1,6 @@
-/// One row of the schema: a key, the field it fills and how it is written.
+/// One row of the schema: a key, the field it fills, how it is written, and what operators read about it.
 struct ConfigurationKey<Section>: Sendable {
-    let name: String
-    /// Keys of one group exclude each other, as `password` and `password_file` do.
-    var group: String?
-    let shape: ConfigurationShape
+    let outline: ConfigurationOutline
     let read: @Sendable (ConfigurationNode, inout Section, inout ConfigurationReader) -> Void
     let write: @Sendable (Section) -> ConfigurationNode?
 }
@@ -11,24 +8,23 @@ struct ConfigurationKey<Section>: Sendable {
 extension ConfigurationKey {
     init<Value>(
         _ name: String, _ field: any WritableKeyPath<Section, Value> & Sendable, _ form: ConfigurationForm<Value>,
-        group: String? = nil
+        group: String? = nil, about: String, usual: String? = nil, example: String? = nil
     ) {
         self.init(
-            name: name, group: group, shape: form.shape,
+            outline: ConfigurationOutline(
+                key: name, group: group, shape: form.shape, expected: form.expected, about: about, usual: usual,
+                example: example),
             read: { node, section, reader in form.read(node, &section[keyPath: field], &reader) },
             write: { form.write($0[keyPath: field]) })
     }
 
-    /// The shapes of `keys` by name.
-    static func shapes(_ keys: [Self]) -> [(key: String, shape: ConfigurationShape)] {
-        keys.map { (key: $0.name, shape: $0.shape) }
-    }
+    var name: String { outline.key }
 
     /// The same key for a table that has this section's fields in `field`.
     func lifted<Outer>(to field: any WritableKeyPath<Outer, Section> & Sendable) -> ConfigurationKey<Outer> {
         let (read, write) = (self.read, self.write)
         return ConfigurationKey<Outer>(
-            name: name, group: group, shape: shape,
+            outline: outline,
             read: { node, outer, reader in read(node, &outer[keyPath: field], &reader) },
             write: { write($0[keyPath: field]) })
     }
@@ -44,12 +40,15 @@ extension ConfigurationKey {
         named name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
         _ keys: [ConfigurationKey<Element>], label: any WritableKeyPath<Element, String> & Sendable,
         expected: String? = nil, inline: Bool = false, check: @escaping @Sendable (String) -> String? = { _ in nil },
-        initial: @escaping @Sendable (Section) -> Element
+        initial: @escaping @Sendable (Section) -> Element,
+        about: String, usual: String? = nil, example: String? = nil
     ) {
         let row = ConfigurationForm<Element>.section(keys, inline: inline)
         let expected = expected ?? "[\(name).NAME]"
         self.init(
-            name: name, shape: .named(ConfigurationKey<Element>.shapes(keys)),
+            outline: ConfigurationOutline(
+                key: name, shape: .named(keys.map(\.outline)), expected: expected, about: about, usual: usual,
+                example: example),
             read: { node, section, reader in
                 guard case .table(let entries) = node.content else {
                     return reader.report(node.origin, "expected \(expected), found \(node.content.kindName)")
@@ -81,11 +80,14 @@ extension ConfigurationKey {
         tables name: String, _ field: any WritableKeyPath<Section, [Element]> & Sendable,
         _ keys: [ConfigurationKey<Element>], identity: String? = nil,
         initial: @escaping @Sendable (Section) -> Element,
-        below: @escaping @Sendable (ConfigurationNode, Section, ConfigurationReader) -> Element? = { _, _, _ in nil }
+        below: @escaping @Sendable (ConfigurationNode, Section, ConfigurationReader) -> Element? = { _, _, _ in nil },
+        about: String, usual: String? = nil, example: String? = nil
     ) {
         let row = ConfigurationForm<Element>.section(keys)
         self.init(
-            name: name, shape: .tables(ConfigurationKey<Element>.shapes(keys), identity: identity),
+            outline: ConfigurationOutline(
+                key: name, shape: .tables(keys.map(\.outline), identity: identity), expected: "[[\(name)]]",
+                about: about, usual: usual, example: example),
             read: { node, section, reader in
                 guard case .array(let elements) = node.content else {
                     return reader.report(node.origin, "expected [[\(name)]], found \(node.content.kindName)")
@@ -106,7 +108,7 @@ extension ConfigurationForm where Value: Sendable {
     ///
     /// - Parameter inline: printed as `{ a = 1 }` instead of under a heading of its own.
     static func section(_ keys: [ConfigurationKey<Value>], inline: Bool = false) -> Self {
-        Self(expected: "a table", shape: .table(ConfigurationKey.shapes(keys))) { node, value, reader in
+        Self(expected: "a table", shape: .table(keys.map(\.outline))) { node, value, reader in
             guard case .table(let entries) = node.content else {
                 reader.report(node.origin, "expected a table, found \(node.content.kindName)")
                 return
@@ -144,7 +146,7 @@ extension ConfigurationForm where Value: Sendable {
         func group(of entry: ConfigurationNode.Entry) -> String? {
             // An empty string is the documented way to leave one of them unset.
             if case .string("") = entry.node.content { return nil }
-            return keys.first { $0.name == entry.key }?.group
+            return keys.first { $0.name == entry.key }?.outline.group
         }
         for entry in entries {
             guard let group = group(of: entry) else { continue }

@@ -34,25 +34,82 @@ package struct Configuration: Equatable, Sendable {
 /// To add a key, add a field with its default to its section's type, and a row to that type's `rows`.
 enum ConfigurationSchema {
     static let root = ConfigurationForm<Configuration>.section([
-        ConfigurationKey("server", \.server, .section(ServerConfiguration.rows)),
         ConfigurationKey(
-            tables: "listeners", \.listeners, ListenerConfiguration.rows, initial: { _ in ListenerConfiguration() }),
-        ConfigurationKey("dialects", \.dialects, .dialects),
-        ConfigurationKey("room_defaults", \.roomDefaults, .section(RoomConfiguration.rows)),
+            "server", \.server, .section(ServerConfiguration.rows),
+            about: "the IRC server"),
+        ConfigurationKey(
+            tables: "listeners", \.listeners, ListenerConfiguration.rows, initial: { _ in ListenerConfiguration() },
+            about: """
+                plain text beyond loopback must be explicit, and needs a password in [identity] (or `require_login = \
+                "never"`, written out)
+                """),
+        ConfigurationKey(
+            "dialects", \.dialects, .dialects,
+            about: """
+                `[dialects.NAME]`, a described dialect, selected by `dialect = "NAME"`: `file` is a description in \
+                JSON, relative to this file; or the same keys here, see docs/backends/custom.md
+                """),
+        ConfigurationKey(
+            "room_defaults", \.roomDefaults, .section(RoomConfiguration.rows),
+            about: """
+                defaults of [[rooms]]; each of these keys may also stand in [backends.NAME] and [[rooms]]
+                """),
         ConfigurationKey(
             named: "backends", \.backends, BackendConfiguration.rows, label: \.name,
-            check: ConfigurationChecks.backendName, initial: { BackendConfiguration(room: $0.roomDefaults) }),
+            check: ConfigurationChecks.backendName, initial: { BackendConfiguration(room: $0.roomDefaults) },
+            about: "settings shared by several rooms: one log-in, one host"),
         ConfigurationKey(
             tables: "rooms", \.rooms, RoomConfiguration.ownRows + RoomConfiguration.rows, identity: "name",
-            initial: { $0.roomDefaults }, below: RoomConfiguration.below),
-        ConfigurationKey("identity", \.identity, .section(IdentityConfiguration.rows)),
+            initial: { $0.roomDefaults }, below: RoomConfiguration.below,
+            about: "one channel and one WebSocket each"),
+        ConfigurationKey(
+            "identity", \.identity, .section(IdentityConfiguration.rows),
+            about: "how clients log in, and the server password"),
         ConfigurationKey(
             tables: "accounts", \.accounts, AccountConfiguration.rows, identity: "name",
-            initial: { _ in AccountConfiguration() }),
-        ConfigurationKey("storage", \.storage, .section(StorageConfiguration.rows)),
-        ConfigurationKey("limits", \.limits, .section(LimitSettings.rows)),
-        ConfigurationKey(tables: "http", \.http, HTTPConfiguration.rows, initial: { _ in HTTPConfiguration() }),
-        ConfigurationKey("media", \.media, .section(MediaConfiguration.rows)),
-        ConfigurationKey("log", \.log, .section(LogConfiguration.rows)),
+            initial: { _ in AccountConfiguration() },
+            about: """
+                one user each, with any number of clients; they log in with SASL, or with PASS name:password
+                """),
+        ConfigurationKey(
+            "storage", \.storage, .section(StorageConfiguration.rows),
+            about: """
+                persistent storage: messages, also private ones, outboxes, nicks, markers, preferences
+                """),
+        ConfigurationKey(
+            "limits", \.limits, .section(LimitSettings.rows),
+            about: "rates may be `off`"),
+        ConfigurationKey(
+            tables: "http", \.http, HTTPConfiguration.rows, initial: { _ in HTTPConfiguration() },
+            about: "health checks for supervisors; without a table there is no HTTP"),
+        ConfigurationKey(
+            "media", \.media, .section(MediaConfiguration.rows),
+            about: """
+                files: uploads (FILEHOST), and signed links of the bridge's own, see docs/BACKENDS.md#files
+                """),
+        ConfigurationKey(
+            "log", \.log, .section(LogConfiguration.rows),
+            about: "the log"),
     ])
+
+    /// The rows' outlines, in order.
+    static var outlines: [ConfigurationOutline] { root.shape.keys }
+
+    /// The defaults, with one of each table that there may be several of: what the documentation shows.
+    static let sample: Configuration = {
+        var sample = Configuration()
+        var room = RoomConfiguration()
+        room.name = "lobby"
+        room.url = try? UpstreamURL(parsing: "ws://127.0.0.1:8080/chat")
+        sample.rooms = [room]
+        var backend = BackendConfiguration(name: "main")
+        backend.room.url = try? UpstreamURL(parsing: "wss://chat.example.com/ws/{room}")
+        sample.backends = [backend]
+        var account = AccountConfiguration()
+        account.name = "alice"
+        account.certificates = [String(repeating: "0123456789abcdef", count: 4)]
+        sample.accounts = [account]
+        sample.http = [HTTPConfiguration()]
+        return sample
+    }()
 }

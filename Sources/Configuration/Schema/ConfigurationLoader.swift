@@ -28,6 +28,8 @@ package struct LoadedConfiguration: Equatable, Sendable {
     package var configuration: Configuration
     /// The file that was read, if any.
     package var path: String?
+    /// Where each written setting stands.
+    package var origins = ConfigurationOrigins([:])
 }
 
 /// From a file, the environment and flags to a checked ``Configuration``, or to everything that is wrong with it.
@@ -57,7 +59,8 @@ package enum ConfigurationLoader {
 
         let problems = layers.problems + completion.problems
         guard problems.isEmpty else { throw ConfigurationError(problems) }
-        return LoadedConfiguration(configuration: completion.configuration, path: path)
+        return LoadedConfiguration(
+            configuration: completion.configuration, path: path, origins: ConfigurationOrigins(reader.origins))
     }
 
     /// Where a file is looked for when none is named: here, systemd's ConfigurationDirectory, /etc.

@@ -55,17 +55,45 @@ package struct AuthConfiguration: Equatable, Sendable {
 extension AuthConfiguration {
     static let rows: [ConfigurationKey<AuthConfiguration>] =
         [
-            ConfigurationKey("type", \.type, .choice),
-            ConfigurationKey("token", \.token, .secretText, group: "token"),
-            ConfigurationKey("token_file", \.token, .secretFile, group: "token"),
-            ConfigurationKey("token_credential", \.token, .secretCredential, group: "token"),
-            ConfigurationKey("user", \.user, .optionalString(ConfigurationChecks.authUser)),
-            ConfigurationKey("password", \.password, .secretText, group: "password"),
-            ConfigurationKey("password_file", \.password, .secretFile, group: "password"),
-            ConfigurationKey("password_credential", \.password, .secretCredential, group: "password"),
-            ConfigurationKey("param", \.param, .optionalString(ConfigurationChecks.queryName)),
-            ConfigurationKey("name", \.headerName, .optionalString(ConfigurationChecks.authHeader)),
-            ConfigurationKey("format", \.format, .optionalString(ConfigurationChecks.authFormat)),
+            ConfigurationKey(
+                "type", \.type, .choice,
+                about: """
+                    authentication method: `bearer`, `basic`, `query`, `header`, `message` (a token in the first frame), \
+                    `login`, `client-cert` (the certificate in `tls`)
+                    """),
+            ConfigurationKey(
+                "token", \.token, .secretText, group: "token",
+                about: "for `bearer`, `query`, `header` and `message`: one of the three", example: #""${TOKEN}""#),
+            ConfigurationKey(
+                "token_file", \.token, .secretFile, group: "token",
+                about: "a file with the token, read for each attempt", example: #""/run/secrets/token""#),
+            ConfigurationKey(
+                "token_credential", \.token, .secretCredential, group: "token",
+                about: "the name of a systemd credential with the token", example: #""token""#),
+            ConfigurationKey(
+                "user", \.user, .optionalString(ConfigurationChecks.authUser),
+                about: "for `basic` and `login`", example: #""bridge""#),
+            ConfigurationKey(
+                "password", \.password, .secretText, group: "password",
+                about: "for `basic` and `login`: one of the three", example: #""${PASSWORD}""#),
+            ConfigurationKey(
+                "password_file", \.password, .secretFile, group: "password",
+                about: "a file with the password, read for each attempt", example: #""/run/secrets/password""#),
+            ConfigurationKey(
+                "password_credential", \.password, .secretCredential, group: "password",
+                about: "the name of a systemd credential with the password", example: #""password""#),
+            ConfigurationKey(
+                "param", \.param, .optionalString(ConfigurationChecks.queryName),
+                about: "for `query`: the parameter's name",
+                usual: "`access_token`", example: #""access_token""#),
+            ConfigurationKey(
+                "name", \.headerName, .optionalString(ConfigurationChecks.authHeader),
+                about: "for `header`: the field's name",
+                usual: "`Authorization`", example: #""Authorization""#),
+            ConfigurationKey(
+                "format", \.format, .optionalString(ConfigurationChecks.authFormat),
+                about: "for `header`: the field's value, with `{token}`",
+                usual: "`{token}`", example: #""{token}""#),
         ]
         + LoginConfiguration.rows
 }

@@ -15,13 +15,32 @@ package struct BackendConfiguration: Equatable, Sendable {
 
     /// The keys that rooms do not have, or not in this form.
     static let ownRows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("url", \.room.url, .upstreamURL),
-        ConfigurationKey("http_base", \.room.httpBase, .httpBase),
-        ConfigurationKey("user", \.user, .string(ConfigurationChecks.oneLine)),
-        ConfigurationKey("password", \.password, .secretText, group: "password"),
-        ConfigurationKey("password_file", \.password, .secretFile, group: "password"),
-        ConfigurationKey("password_credential", \.password, .secretCredential, group: "password"),
-        ConfigurationKey("options", \.room.options, .dialectOptions),
+        ConfigurationKey(
+            "url", \.room.url, .upstreamURL,
+            about: "as in a room; `{room}` is each room's `upstream_room`",
+            usual: "required"),
+        ConfigurationKey(
+            "http_base", \.room.httpBase, .httpBase,
+            about: "`http://` or `https://`: base URL of calls and files",
+            usual: "the origin of `url`"),
+        ConfigurationKey(
+            "user", \.user, .string(ConfigurationChecks.oneLine),
+            about: "the account, for dialects with a log-in of their own"),
+        ConfigurationKey(
+            "password", \.password, .secretText, group: "password",
+            about: "its password; one of the three", example: #""${CHAT_PASSWORD}""#),
+        ConfigurationKey(
+            "password_file", \.password, .secretFile, group: "password",
+            about: "a file with the password, read for each log-in", example: #""/run/secrets/chat-password""#),
+        ConfigurationKey(
+            "password_credential", \.password, .secretCredential, group: "password",
+            about: "the name of a systemd credential with the password", example: #""chat-password""#),
+        ConfigurationKey(
+            "options", \.room.options, .dialectOptions,
+            about: """
+                the dialect's own settings, a room's override them; a variable's value is read as TOML if valid: \
+                `CHATBRIDGE__BACKENDS__MAIN__OPTIONS__TYPING=both`
+                """),
     ]
 
     static let rows = ownRows + RoomConfiguration.rows.map { $0.lifted(to: \Self.room) }

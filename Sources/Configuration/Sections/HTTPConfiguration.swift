@@ -24,13 +24,41 @@ package struct HTTPConfiguration: Equatable, Sendable {
     package var minimumTLS = TLSVersion.v12
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\"")),
-        ConfigurationKey("cert", \.certificate, .string()),
-        ConfigurationKey("key", \.key, .string()),
-        ConfigurationKey("min_tls", \.minimumTLS, .choice),
-        ConfigurationKey("serve", \.serve, .httpServices),
-        ConfigurationKey("hosts", \.hosts, .hostNames),
-        ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
+        ConfigurationKey(
+            "bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\""),
+            about: "`http://` on loopback, `https://` with TLS, `http+insecure://` beyond; `http+fd://NAME`: sockets of systemd"),
+        ConfigurationKey(
+            "cert", \.certificate, .string(),
+            about: """
+                `https://`: a PEM file, as for listeners, and reloaded like these
+                """),
+        ConfigurationKey(
+            "key", \.key, .string(),
+            about: """
+                `https://`: a PEM file with the private key
+                """),
+        ConfigurationKey(
+            "min_tls", \.minimumTLS, .choice,
+            about: """
+                `https://`: oldest accepted version of TLS: `1.2` or `1.3`
+                """),
+        ConfigurationKey(
+            "serve", \.serve, .httpServices,
+            about: """
+                `health`: `/healthz`, liveness, and `/readyz`, readiness, 503 with the reasons otherwise (a \
+                room counts until it was up once, and once it failed, see `give_up_after`), with `?strict` every \
+                required room connected; `media`: uploads and files under links, see [media]
+                """),
+        ConfigurationKey(
+            "hosts", \.hosts, .hostNames,
+            about: "accepted Host names; listeners on loopback also accept names of this machine",
+            usual: "loopback names"),
+        ConfigurationKey(
+            "trusted_proxies", \.trustedProxies, .list(of: "addresses"),
+            about: """
+                web servers trusted for `X-Forwarded-For`, as `127.0.0.1`; that of others is ignored, and all their \
+                visitors count as one
+                """),
     ]
 }
 

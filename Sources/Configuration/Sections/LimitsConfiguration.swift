@@ -10,28 +10,70 @@ extension LimitSettings {
     static let maxQueueBytes = 1024 * 1024 * 1024
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("max_clients", \.maxClients, .integer(1...1_000_000)),
-        ConfigurationKey("max_clients_per_ip", \.maxClientsPerAddress, .integer(1...1_000_000)),
-        ConfigurationKey("accepts_per_second_per_ip", \.acceptsPerSecondPerAddress, .rate),
-        ConfigurationKey("registration_timeout", \.registrationTimeout, .duration(atLeast: .seconds(1))),
-        ConfigurationKey("ping_interval", \.pingInterval, .durationOrOff),
-        ConfigurationKey("ping_timeout", \.pingTimeout, .duration(atLeast: .seconds(1))),
-        ConfigurationKey("messages_per_second", \.messagesPerSecond, .rate),
-        ConfigurationKey("messages_burst", \.messagesBurst, .integer(1...100_000)),
-        ConfigurationKey("sendq", \.sendQueueBytes, .size(minSendqBytes...maxQueueBytes)),
-        ConfigurationKey("recvq", \.receiveQueueBytes, .size(minRecvqBytes...maxQueueBytes)),
-        ConfigurationKey("multiline", \.self, .section(multilineRows, inline: true)),
-        ConfigurationKey("upstream_messages_per_second", \.upstreamMessagesPerSecond, .rate),
-        ConfigurationKey("upstream_connects_per_second", \.upstreamConnectsPerSecond, .rate),
-        ConfigurationKey("members_per_room", \.membersPerRoom, .integer(1...1_000_000)),
-        ConfigurationKey("template_rooms", \.templateRooms, .integer(0...10_000)),
-        ConfigurationKey("backlog", \.backlog, .integer(0...100_000)),
-        ConfigurationKey("history_limit", \.historyLimit, .integer(1...10_000)),
+        ConfigurationKey(
+            "max_clients", \.maxClients, .integer(1...1_000_000),
+            about: "clients at a time"),
+        ConfigurationKey(
+            "max_clients_per_ip", \.maxClientsPerAddress, .integer(1...1_000_000),
+            about: "clients of one address; not for loopback, socket files and trusted proxies"),
+        ConfigurationKey(
+            "accepts_per_second_per_ip", \.acceptsPerSecondPerAddress, .rate,
+            about: "new connections of one address, with the same exceptions"),
+        ConfigurationKey(
+            "registration_timeout", \.registrationTimeout, .duration(atLeast: .seconds(1)),
+            about: "time from connection to welcome"),
+        ConfigurationKey(
+            "ping_interval", \.pingInterval, .durationOrOff,
+            about: "silence of a client after which it is pinged"),
+        ConfigurationKey(
+            "ping_timeout", \.pingTimeout, .duration(atLeast: .seconds(1)),
+            about: "time for the answer, then the client is disconnected"),
+        ConfigurationKey(
+            "messages_per_second", \.messagesPerSecond, .rate,
+            about: "for each client, by token bucket"),
+        ConfigurationKey(
+            "messages_burst", \.messagesBurst, .integer(1...100_000),
+            about: """
+                size of the bucket; a client that logs in with `draft/chathistory` has two more bursts, once
+                """),
+        ConfigurationKey(
+            "sendq", \.sendQueueBytes, .size(minSendqBytes...maxQueueBytes),
+            about: "unsent output of a client; beyond it the client is disconnected: SendQ exceeded"),
+        ConfigurationKey(
+            "recvq", \.receiveQueueBytes, .size(minRecvqBytes...maxQueueBytes),
+            about: "unprocessed input of a client"),
+        ConfigurationKey(
+            "multiline", \.self, .section(multilineRows, inline: true),
+            about: "size of one message, either way"),
+        ConfigurationKey(
+            "upstream_messages_per_second", \.upstreamMessagesPerSecond, .rate,
+            about: "for each room"),
+        ConfigurationKey(
+            "upstream_connects_per_second", \.upstreamConnectsPerSecond, .rate,
+            about: "connection attempts of all rooms together"),
+        ConfigurationKey(
+            "members_per_room", \.membersPerRoom, .integer(1...1_000_000),
+            about: "upstream users of a room that are shown"),
+        ConfigurationKey(
+            "template_rooms", \.templateRooms, .integer(0...10_000),
+            about: "rooms that `*` may have open at a time, 10 of them for each user"),
+        ConfigurationKey(
+            "backlog", \.backlog, .integer(0...100_000),
+            about: """
+                number of missed messages of a room for a returning client of an account, the newest; 0: none
+                """),
+        ConfigurationKey(
+            "history_limit", \.historyLimit, .integer(1...10_000),
+            about: "messages in one reply to `CHATHISTORY`"),
     ]
 
     /// Of one message of several lines.
     private static let multilineRows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("max_bytes", \.multilineMaxBytes, .size(512...1024 * 1024)),
-        ConfigurationKey("max_lines", \.multilineMaxLines, .integer(1...10_000)),
+        ConfigurationKey(
+            "max_bytes", \.multilineMaxBytes, .size(512...1024 * 1024),
+            about: "bytes of one message"),
+        ConfigurationKey(
+            "max_lines", \.multilineMaxLines, .integer(1...10_000),
+            about: "lines of one message"),
     ]
 }

@@ -32,20 +32,71 @@ package struct ListenerConfiguration: Equatable, Sendable {
     package static let defaultMode: UInt32 = 0o660
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("bind", \.bind, .parsed("an address such as \"irc://127.0.0.1:6667\"")),
-        ConfigurationKey("mode", \.mode, .permissions),
         ConfigurationKey(
-            "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: "")),
-        ConfigurationKey("cert", \.certificate, .string()),
-        ConfigurationKey("key", \.key, .string()),
-        ConfigurationKey("min_tls", \.minimumTLS, .choice),
-        ConfigurationKey("client_ca", \.clientAuthorities, .string()),
-        ConfigurationKey("origins", \.origins, .list(of: "origins")),
-        ConfigurationKey("hosts", \.hosts, .hostNames),
-        ConfigurationKey("proxy_protocol", \.proxyProtocol, .choice),
-        ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
-        ConfigurationKey("sts", \.sts, .sts),
-        ConfigurationKey("sts_port", \.stsPort, ConfigurationForm<Int>.integer(1...65_535).optional(from: 0)),
+            "bind", \.bind, .parsed("an address such as \"irc://127.0.0.1:6667\""),
+            about: """
+                `irc://` on loopback, `ircs://` with TLS (port 6697), `irc+insecure://` elsewhere, \
+                `irc+unix:///PATH` for a socket file; IRC over WebSocket: `ws://HOST:PORT/PATH` on loopback, \
+                `wss://`, `ws+insecure://`, `ws+unix:///SOCKET:/PATH`; port 0: any free one
+                """),
+        ConfigurationKey(
+            "mode", \.mode, .permissions,
+            about: "permissions of a socket file, in octal",
+            usual: "`0660`", example: #""0660""#),
+        ConfigurationKey(
+            "group", \.group, ConfigurationForm<String>.string(ConfigurationChecks.oneLine).optional(from: ""),
+            about: "group of a socket file, by name or number",
+            usual: "the process's own", example: #""chat""#),
+        ConfigurationKey(
+            "cert", \.certificate, .string(),
+            about: """
+                `ircs://`: a PEM file, own certificate first; it and the key are reloaded on SIGHUP and when they \
+                change, for new connections; `chatbridge cert self-signed` makes a pair
+                """),
+        ConfigurationKey(
+            "key", \.key, .string(),
+            about: "`ircs://`: a PEM file with the private key, without a passphrase"),
+        ConfigurationKey(
+            "min_tls", \.minimumTLS, .choice,
+            about: "oldest accepted version of TLS: `1.2` or `1.3`"),
+        ConfigurationKey(
+            "client_ca", \.clientAuthorities, .string(),
+            about: "a PEM file: request client certificates signed by these authorities"),
+        ConfigurationKey(
+            "origins", \.origins, .list(of: "origins"),
+            about: """
+                `ws://`, `wss://`: pages that may connect: `self` (of the same host), `https://chat.example.com`, \
+                `https://*.example.com`, `null` (files), `*`
+                """),
+        ConfigurationKey(
+            "hosts", \.hosts, .hostNames,
+            about: """
+                `ws://`, `wss://`: accepted Host names, besides addresses, `localhost` and the server's name; \
+                `ircs://`: the names with an STS policy, by default any
+                """),
+        ConfigurationKey(
+            "proxy_protocol", \.proxyProtocol, .choice,
+            about: """
+                `v1v2`: every connection begins with a PROXY header, before TLS; then only trusted proxies may \
+                connect, limits and log use the client's address, and no client counts as local
+                """),
+        ConfigurationKey(
+            "trusted_proxies", \.trustedProxies, .list(of: "addresses"),
+            about: """
+                proxies trusted for client addresses, as `10.0.0.0/8` or `unix`: by a PROXY header, or on WebSockets \
+                by `X-Forwarded-For`
+                """),
+        ConfigurationKey(
+            "sts", \.sts, .sts,
+            about: """
+                `ircs://`: STS policy duration such as `30d`, `0s` revokes an earlier policy; plain listeners beyond \
+                loopback then announce the policy, and clients use TLS only until it expires: the certificate must \
+                be valid for the server's name
+                """),
+        ConfigurationKey(
+            "sts_port", \.stsPort, ConfigurationForm<Int>.integer(1...65_535).optional(from: 0),
+            about: "`ircs://`: the TLS port in the policy",
+            usual: "the bind's", example: "6697"),
     ]
 }
 

@@ -14,18 +14,33 @@ package struct LogConfiguration: Equatable, Sendable {
     }
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("format", \.format, .choice),
-        ConfigurationKey("level", \.level, .choice),
-        ConfigurationKey("levels", \.levels, .subsystemLevels),
-        ConfigurationKey("to", \.to, .logDestination),
-        ConfigurationKey("messages", \.messages, .boolean),
+        ConfigurationKey(
+            "format", \.format, .choice,
+            about: """
+                `text`, `json`, or `auto`: text on a terminal, the journal's form under systemd, JSON otherwise
+                """),
+        ConfigurationKey(
+            "level", \.level, .choice,
+            about: "`error`, `warn`, `info`, `debug` or `trace`"),
+        ConfigurationKey(
+            "levels", \.levels, .subsystemLevels,
+            about: """
+                levels of subsystems, as `{ upstream = "debug" }`: `main`, `downstream`, `upstream`, `room`, \
+                `transport`, `studio`
+                """),
+        ConfigurationKey(
+            "to", \.to, .logDestination,
+            about: "or a file's path, beginning with `/` or `./`"),
+        ConfigurationKey(
+            "messages", \.messages, .boolean,
+            about: "`true`: the first words of messages are logged at trace; secrets are never logged"),
     ]
 }
 
 /// How much a line matters, most urgent first.
 package enum LogLevel: String, CaseIterable, Comparable, Sendable {
     case error, warn, info, debug
-    /// Shows frames, secrets blanked.
+    /// Also messages, where `messages` allows it.
     case trace
 
     /// 0 is the most urgent.

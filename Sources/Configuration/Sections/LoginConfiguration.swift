@@ -96,30 +96,67 @@ extension DialectCalls {
 
 extension LoginConfiguration {
     static let rows: [ConfigurationKey<AuthConfiguration>] = [
-        ConfigurationKey("login_url", \.login.url, .optionalString(ConfigurationChecks.callTarget)),
-        ConfigurationKey("login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: [])),
-        ConfigurationKey("refresh_url", \.login.refreshURL, .optionalString(ConfigurationChecks.callTarget)),
         ConfigurationKey(
-            "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: [])),
-        ConfigurationKey("access_token_at", \.login.accessTokenAt, .optionalString(ConfigurationChecks.pointer)),
-        ConfigurationKey("refresh_token_at", \.login.refreshTokenAt, .optionalString(ConfigurationChecks.pointer)),
-        ConfigurationKey("expires_in_at", \.login.expiresInAt, .optionalString(ConfigurationChecks.pointer)),
+            "login_url", \.login.url, .optionalString(ConfigurationChecks.callTarget),
+            about: "for `login`: a URL, or a path below `http_base`",
+            usual: "the dialect's own call", example: #""https://chat.example.com/api/login""#),
         ConfigurationKey(
-            "expires_in_unit", \.login.expiresInUnit, ConfigurationForm<ExpiryUnit>.choice.optional(from: .seconds)),
+            "login_body", \.login.body, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
+            about: "for `login`: a JSON object, with `{user}` and `{password}`",
+            usual: "the dialect's own call", example: #"{ username = "{user}", password = "{password}" }"#),
         ConfigurationKey(
-            "refresh_before", \.login.refreshBefore, ConfigurationForm<Duration>.duration().optional(from: .zero)),
-        ConfigurationKey("reauth_on", \.login.staleCodes, .codes),
+            "refresh_url", \.login.refreshURL, .optionalString(ConfigurationChecks.callTarget),
+            about: "for `login`: the call that renews a token",
+            usual: "log in again", example: #""https://chat.example.com/api/refresh""#),
+        ConfigurationKey(
+            "refresh_body", \.login.refreshBody, ConfigurationForm<[LoginField]>.loginFields.optional(from: []),
+            about: "its JSON object, with `{refresh_token}`",
+            usual: "log in again", example: #"{ refresh_token = "{refresh_token}" }"#),
+        ConfigurationKey(
+            "access_token_at", \.login.accessTokenAt, .optionalString(ConfigurationChecks.pointer),
+            about: "JSON pointer into the answer: the token",
+            usual: "`/access_token`", example: #""/access_token""#),
+        ConfigurationKey(
+            "refresh_token_at", \.login.refreshTokenAt, .optionalString(ConfigurationChecks.pointer),
+            about: "JSON pointer into the answer: the token for the renewal",
+            usual: "`/refresh_token`", example: #""/refresh_token""#),
+        ConfigurationKey(
+            "expires_in_at", \.login.expiresInAt, .optionalString(ConfigurationChecks.pointer),
+            about: "JSON pointer into the answer: the lifetime; a JWT contains it",
+            usual: "`/expires_in`", example: #""/expires_in""#),
+        ConfigurationKey(
+            "expires_in_unit", \.login.expiresInUnit, ConfigurationForm<ExpiryUnit>.choice.optional(from: .seconds),
+            about: "unit of the lifetime: `s` or `ms`",
+            usual: "`s`", example: #""s""#),
+        ConfigurationKey(
+            "refresh_before", \.login.refreshBefore, ConfigurationForm<Duration>.duration().optional(from: .zero),
+            about: "time before expiry at which a token is renewed",
+            usual: "`60s`", example: #""60s""#),
+        ConfigurationKey(
+            "reauth_on", \.login.staleCodes, .codes,
+            about: "statuses of calls that indicate a stale token; for WebSockets always the default",
+            usual: "401, 403, 1008, 4001, 4003", example: "[401, 403, 1008, 4001, 4003]"),
         ConfigurationKey(
             "send_as", \.login.sendAs,
             ConfigurationForm<TokenPlacementConfiguration>.section(placement, inline: true).optional(
-                from: TokenPlacementConfiguration())),
+                from: TokenPlacementConfiguration()),
+            about: "placement of a log-in's token",
+            usual: "the dialect's", example: #"{ in = "header", name = "Authorization", format = "Bearer {token}" }"#),
     ]
 
     static let placement: [ConfigurationKey<TokenPlacementConfiguration>] = [
         ConfigurationKey(
-            "in", \.place, ConfigurationForm<TokenPlacementConfiguration.Place>.choice.optional(from: .header)),
-        ConfigurationKey("name", \.name, .optionalString(ConfigurationChecks.queryName)),
-        ConfigurationKey("format", \.format, .optionalString(ConfigurationChecks.authFormat)),
+            "in", \.place, ConfigurationForm<TokenPlacementConfiguration.Place>.choice.optional(from: .header),
+            about: "`header`, `query` or `message`",
+            usual: "the dialect's", example: #""header""#),
+        ConfigurationKey(
+            "name", \.name, .optionalString(ConfigurationChecks.queryName),
+            about: "name of the header field or the parameter",
+            usual: "the dialect's", example: #""Authorization""#),
+        ConfigurationKey(
+            "format", \.format, .optionalString(ConfigurationChecks.authFormat),
+            about: "its value, with `{token}`",
+            usual: "the dialect's", example: #""Bearer {token}""#),
     ]
 }
 

@@ -20,11 +20,27 @@ package struct MediaConfiguration: Equatable, Sendable {
     package static let maxBytesLimit = 1024 * 1024 * 1024 * 1024
 
     static let rows: [ConfigurationKey<MediaConfiguration>] = [
-        ConfigurationKey("public_url", \.publicURL, .publicURL),
-        ConfigurationKey("max_upload", \.maxUploadBytes, .size(1...uploadLimit)),
-        ConfigurationKey("link_lifetime", \.linkLifetime, .duration(atLeast: shortestLinkLifetime)),
-        ConfigurationKey("retention", \.retention, .durationOrOff),
-        ConfigurationKey("max_bytes", \.maxBytes, .size(1024 * 1024...maxBytesLimit)),
+        ConfigurationKey(
+            "public_url", \.publicURL, .publicURL,
+            about: """
+                public URL of the [[http]] listener that serves `media`, as `https://chat.example.com`; without it \
+                no files are served
+                """),
+        ConfigurationKey(
+            "max_upload", \.maxUploadBytes, .size(1...uploadLimit),
+            about: "largest file of an upload"),
+        ConfigurationKey(
+            "link_lifetime", \.linkLifetime, .duration(atLeast: shortestLinkLifetime),
+            about: "minimum validity of a link"),
+        ConfigurationKey(
+            "retention", \.retention, .durationOrOff,
+            about: """
+                age at which files within messages, and uploads for backends that take none, are removed from \
+                `state_dir`; `off`: never
+                """),
+        ConfigurationKey(
+            "max_bytes", \.maxBytes, .size(1024 * 1024...maxBytesLimit),
+            about: "size of all these together; the oldest are removed first"),
     ]
 }
 

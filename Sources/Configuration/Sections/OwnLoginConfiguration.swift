@@ -11,7 +11,12 @@ package struct OwnLoginConfiguration: Equatable, Sendable {
     package var person = ""
 
     static let rows: [ConfigurationKey<OwnLoginConfiguration>] =
-        AuthConfiguration.rows.map { $0.lifted(to: \.auth) } + [ConfigurationKey("as", \.person, personText)]
+        AuthConfiguration.rows.map { $0.lifted(to: \.auth) } + [
+            ConfigurationKey(
+                "as", \.person, personText,
+                about: "the account's id or name at the backend",
+                usual: "queried from the backend", example: #""alice""#)
+        ]
 
     /// Not printed where it is not written.
     private static var personText: ConfigurationForm<String> {

@@ -117,44 +117,151 @@ package struct RoomConfiguration: Equatable, Sendable {
 
     /// The keys of `[[rooms]]` alone.
     static let ownRows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("name", \.name, .string(ConfigurationChecks.roomName)),
-        ConfigurationKey("channel", \.channel, .string(ConfigurationChecks.channel)),
-        ConfigurationKey("topic", \.topic, .string(ConfigurationChecks.oneLine)),
-        ConfigurationKey("backend", \.backend, .string()),
-        ConfigurationKey("url", \.url, .upstreamURL),
-        ConfigurationKey("upstream_room", \.upstreamRoom, .string(ConfigurationChecks.upstreamRoom)),
-        ConfigurationKey("options", \.options, .dialectOptions),
+        ConfigurationKey(
+            "name", \.name, .string(ConfigurationChecks.roomName),
+            about: """
+                `a-z 0-9 _ -`, for the log and the environment; `*`: any other channel opens the backend's room of \
+                that name, see `template_rooms` in [limits]
+                """,
+            usual: "required"),
+        ConfigurationKey(
+            "channel", \.channel, .string(ConfigurationChecks.channel),
+            about: "the channel on IRC",
+            usual: "`#` and the name"),
+        ConfigurationKey(
+            "topic", \.topic, .string(ConfigurationChecks.oneLine),
+            about: "the channel's topic, where the backend has none"),
+        ConfigurationKey(
+            "backend", \.backend, .string(),
+            about: """
+                a [backends.NAME] with defaults for the room; without, the room is a backend of its own
+                """),
+        ConfigurationKey(
+            "url", \.url, .upstreamURL,
+            about: """
+                `ws://` or `wss://HOST[:PORT]/PATH`, or `ws+unix:///SOCKET:/PATH`; `{room}` is `upstream_room`
+                """,
+            usual: "the backend's, or required"),
+        ConfigurationKey(
+            "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.upstreamRoom),
+            about: "id or name on the backend",
+            usual: "the name"),
+        ConfigurationKey(
+            "options", \.options, .dialectOptions,
+            about: "the dialect's own settings, see its page in docs/BACKENDS.md",
+            usual: "the backend's"),
     ]
 
     /// The keys that rooms, backends and `[room_defaults]` share.
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("dialect", \.dialect, .dialect),
-        ConfigurationKey("mode", \.mode, .choice),
-        ConfigurationKey("relay_nick", \.relayNick, .string(ConfigurationChecks.relayNick)),
-        ConfigurationKey("identity", \.identity, .choice),
-        ConfigurationKey("receipts", \.receipts, .choice),
-        ConfigurationKey("member_idle", \.memberIdle, .durationOrOff),
-        ConfigurationKey("subprotocol", \.subprotocols, .subprotocols),
-        ConfigurationKey("require_subprotocol", \.requiresSubprotocol, .boolean),
-        ConfigurationKey("headers", \.headers, .headers),
-        ConfigurationKey("auth", \.auth, .section(AuthConfiguration.rows, inline: true)),
-        ConfigurationKey("proxy", \.proxy, .proxy),
-        ConfigurationKey("tls", \.tls, .section(UpstreamTLSConfiguration.rows, inline: true)),
-        ConfigurationKey("user_agent", \.userAgent, .string(ConfigurationChecks.headerValue)),
-        ConfigurationKey("connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1))),
-        ConfigurationKey("handshake_timeout", \.handshakeTimeout, .duration(atLeast: .milliseconds(1))),
-        ConfigurationKey("ping", \.ping, .durationOrOff),
-        ConfigurationKey("pong_timeout", \.pongTimeout, .duration(atLeast: .milliseconds(1))),
-        ConfigurationKey("max_frame", \.maxFrameBytes, .size(1024...maxFrameLimit)),
-        ConfigurationKey("max_message", \.maxMessageBytes, .size(1024...maxFrameLimit)),
-        ConfigurationKey("compression", \.compression, .choice),
-        ConfigurationKey("backoff", \.backoff, .section(BackoffConfiguration.rows, inline: true)),
-        ConfigurationKey("queue", \.queue, .section(QueueConfiguration.rows, inline: true)),
-        ConfigurationKey("connect", \.connect, .choice),
+        ConfigurationKey(
+            "dialect", \.dialect, .dialect,
+            about: """
+                the backend's JSON: `envelope`, `jwt-rooms`, `typed`, `plainjson`, `directus`, `swiftchat`, or a \
+                [dialects.NAME]; see docs/BACKENDS.md
+                """),
+        ConfigurationKey(
+            "mode", \.mode, .choice,
+            about: """
+                upstream users are IRC users; `relay`: one nick says `<name> text` for all of them, without their joins, \
+                leaves, names, typing, receipts and reactions
+                """),
+        ConfigurationKey(
+            "relay_nick", \.relayNick, .string(ConfigurationChecks.relayNick),
+            about: """
+                that nick, in `relay` mode
+                """),
+        ConfigurationKey(
+            "identity", \.identity, .choice,
+            about: """
+                senders upstream. `puppet`: each IRC user is a user; `single`: one account sends `<nick> text`; \
+                `auto`: the dialect's default
+                """),
+        ConfigurationKey(
+            "receipts", \.receipts, .choice,
+            about: """
+                read receipts to the backend. `marker`: when the read marker moves; `speaking`: also when a user \
+                without markers sends a message; `off`
+                """),
+        ConfigurationKey(
+            "member_idle", \.memberIdle, .durationOrOff,
+            about: """
+                idle time of upstream users until PART, where the dialect has no leaves; `off`: never
+                """),
+        ConfigurationKey(
+            "subprotocol", \.subprotocols, .subprotocols,
+            about: "offered in `Sec-WebSocket-Protocol`, in order"),
+        ConfigurationKey(
+            "require_subprotocol", \.requiresSubprotocol, .boolean,
+            about: "`true`: a backend that selects none is refused"),
+        ConfigurationKey(
+            "headers", \.headers, .headers,
+            about: #"additional header fields of the handshake, as `{ X-Team = "${TEAM}" }`"#),
+        ConfigurationKey(
+            "auth", \.auth, .section(AuthConfiguration.rows, inline: true),
+            about: "the room's credentials, see docs/BACKENDS.md#logging-in"),
+        ConfigurationKey(
+            "proxy", \.proxy, .proxy,
+            about: "`http://user:password@host:port`, or `off`",
+            usual: "`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`"),
+        ConfigurationKey(
+            "tls", \.tls, .section(UpstreamTLSConfiguration.rows, inline: true),
+            about: "TLS of `wss://`"),
+        ConfigurationKey(
+            "user_agent", \.userAgent, .string(ConfigurationChecks.headerValue),
+            about: "User-Agent of the handshake",
+            usual: "`chatbridge/VERSION`", example: #""chatbridge""#),
+        ConfigurationKey(
+            "connect_timeout", \.connectTimeout, .duration(atLeast: .milliseconds(1)),
+            about: "time for name lookup, TCP and TLS"),
+        ConfigurationKey(
+            "handshake_timeout", \.handshakeTimeout, .duration(atLeast: .milliseconds(1)),
+            about: "time for the WebSocket handshake"),
+        ConfigurationKey(
+            "ping", \.ping, .durationOrOff,
+            about: "ping interval of an idle link; `off`: no pings"),
+        ConfigurationKey(
+            "pong_timeout", \.pongTimeout, .duration(atLeast: .milliseconds(1)),
+            about: "time for the answer to a ping, then the link is lost"),
+        ConfigurationKey(
+            "max_frame", \.maxFrameBytes, .size(1024...maxFrameLimit),
+            about: "largest frame from the backend, payload"),
+        ConfigurationKey(
+            "max_message", \.maxMessageBytes, .size(1024...maxFrameLimit),
+            about: "largest message from the backend, over all its frames"),
+        ConfigurationKey(
+            "compression", \.compression, .choice,
+            about: """
+                `offer`: permessage-deflate, with `client_no_context_takeover`; costs 40 KiB a room where the \
+                backend accepts it
+                """),
+        ConfigurationKey(
+            "backoff", \.backoff, .section(BackoffConfiguration.rows, inline: true),
+            about: "delays between connection attempts"),
+        ConfigurationKey(
+            "queue", \.queue, .section(QueueConfiguration.rows, inline: true),
+            about: "limits of the outbox: `max_age` is the longest wait of a message for the backend"),
+        ConfigurationKey(
+            "connect", \.connect, .choice,
+            about: "`while-joined`: from the first JOIN until 5 minutes after the last member left"),
         // 500 fill every client's window many times over.
-        ConfigurationKey("history_on_join", \.historyOnJoin, .integer(0...500)),
-        ConfigurationKey("required", \.isRequired, .boolean),
-        ConfigurationKey("give_up_after", \.giveUpAfter, .durationOrOff),
+        ConfigurationKey(
+            "history_on_join", \.historyOnJoin, .integer(0...500),
+            about: """
+                number of recent messages at JOIN for clients without `CHATHISTORY` and without a cursor; none is \
+                repeated on a connection
+                """),
+        ConfigurationKey(
+            "required", \.isRequired, .boolean,
+            about: """
+                `false`: the room does not count for `/readyz`
+                """),
+        ConfigurationKey(
+            "give_up_after", \.giveUpAfter, .durationOrOff,
+            about: """
+                a duration: a room without a link for longer counts as failed, for `/readyz` and with an error in the \
+                log; it goes on trying
+                """),
     ]
 }
 
@@ -198,12 +305,24 @@ package struct BackoffConfiguration: Equatable, Sendable {
 
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
-            "min", \.min, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero)),
+            "min", \.min, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero),
+            about: "the first delay",
+            usual: "the dialect's, mostly `1s`", example: #""1s""#),
         ConfigurationKey(
-            "max", \.max, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero)),
-        ConfigurationKey("factor", \.factor, ConfigurationForm<Double>.number(1...100).optional(from: 1)),
-        ConfigurationKey("jitter", \.jitter, ConfigurationForm<Double>.number(0...1).optional(from: 0)),
-        ConfigurationKey("reset_after", \.resetAfter, .duration()),
+            "max", \.max, ConfigurationForm<Duration>.duration(atLeast: .milliseconds(100)).optional(from: .zero),
+            about: "the longest delay",
+            usual: "the dialect's, mostly `30s`", example: #""30s""#),
+        ConfigurationKey(
+            "factor", \.factor, ConfigurationForm<Double>.number(1...100).optional(from: 1),
+            about: "growth from attempt to attempt",
+            usual: "the dialect's, mostly 2", example: "2"),
+        ConfigurationKey(
+            "jitter", \.jitter, ConfigurationForm<Double>.number(0...1).optional(from: 0),
+            about: "share by which delays vary at random, either way",
+            usual: "the dialect's, mostly 0.25", example: "0.25"),
+        ConfigurationKey(
+            "reset_after", \.resetAfter, .duration(),
+            about: "uptime of a link after which delays begin anew"),
     ]
 }
 
@@ -223,8 +342,17 @@ package struct QueueConfiguration: Equatable, Sendable {
     package var whenFull = WhenFull.reject
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("max_messages", \.maxMessages, .integer(0...1_000_000)),
-        ConfigurationKey("max_age", \.maxAge, .durationOrOff),
-        ConfigurationKey("when_full", \.whenFull, .choice),
+        ConfigurationKey(
+            "max_messages", \.maxMessages, .integer(0...1_000_000),
+            about: "messages that wait for the backend; 0: messages are refused during an outage"),
+        ConfigurationKey(
+            "max_age", \.maxAge, .durationOrOff,
+            about: "longest wait of a message for the backend"),
+        ConfigurationKey(
+            "when_full", \.whenFull, .choice,
+            about: """
+                a message for a full outbox: `reject`: is refused; `drop-oldest`: takes the place of the oldest that was \
+                not written, whose author is told
+                """),
     ]
 }

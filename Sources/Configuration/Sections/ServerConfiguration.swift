@@ -45,16 +45,46 @@ package struct ServerConfiguration: Equatable, Sendable {
     static let maxDrain: Duration = .seconds(3600)
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("instance_id", \.instanceID, .string(ConfigurationChecks.instanceID)),
-        ConfigurationKey("name", \.name, .string(ConfigurationChecks.serverName)),
-        ConfigurationKey("casemapping", \.casemapping, .choice),
-        ConfigurationKey("network", \.network, .string(ConfigurationChecks.network)),
-        ConfigurationKey("description", \.description, .string(ConfigurationChecks.oneLine)),
-        ConfigurationKey("icon", \.icon, .string(ConfigurationChecks.icon)),
-        ConfigurationKey("motd", \.motd, .string(), group: "motd"),
-        ConfigurationKey("motd_file", \.motd, .fileContents, group: "motd"),
-        ConfigurationKey("state_dir", \.stateDirectory, .string()),
-        ConfigurationKey("drain", \.drain, .duration()),
-        ConfigurationKey("prestop_delay", \.prestopDelay, .duration()),
+        ConfigurationKey(
+            "instance_id", \.instanceID, .string(ConfigurationChecks.instanceID),
+            about: "seeds the stable upstream ids of IRC users",
+            usual: "random, stored in `state_dir`"),
+        ConfigurationKey(
+            "name", \.name, .string(ConfigurationChecks.serverName),
+            about: "server name on IRC",
+            usual: "the host's name", example: #""irc.example.org""#),
+        ConfigurationKey(
+            "casemapping", \.casemapping, .choice,
+            about: """
+                comparison of nicks, channels and account names, ISUPPORT `CASEMAPPING`: `ascii` or `rfc1459`, where `[`, \
+                `]`, `\\` and `~` are upper case letters too; may be changed, see docs
+                """),
+        ConfigurationKey(
+            "network", \.network, .string(ConfigurationChecks.network),
+            about: "the network's name: ISUPPORT `NETWORK`"),
+        ConfigurationKey(
+            "description", \.description, .string(ConfigurationChecks.oneLine),
+            about: "the server's description in `LINKS` and `WHOIS`; `LINKS` defaults to the network"),
+        ConfigurationKey(
+            "icon", \.icon, .string(ConfigurationChecks.icon),
+            about: "`https://` URL of the network's icon: ISUPPORT `draft/ICON`"),
+        ConfigurationKey(
+            "motd", \.motd, .string(), group: "motd",
+            about: "message of the day"),
+        ConfigurationKey(
+            "motd_file", \.motd, .fileContents, group: "motd",
+            about: "a file with the message of the day", example: #""/etc/chatbridge/motd.txt""#),
+        ConfigurationKey(
+            "state_dir", \.stateDirectory, .string(),
+            about: "directory of persistent state",
+            usual: "`$STATE_DIRECTORY`, `$XDG_STATE_HOME/chatbridge`, `./state`"),
+        ConfigurationKey(
+            "drain", \.drain, .duration(),
+            about: "SIGTERM: time-out for sending the outboxes; more than 100 clients are disconnected over this time; at most an hour"),
+        ConfigurationKey(
+            "prestop_delay", \.prestopDelay, .duration(),
+            about: """
+                SIGTERM: time from `/readyz` 503 until the listeners close; clients are served meanwhile
+                """),
     ]
 }

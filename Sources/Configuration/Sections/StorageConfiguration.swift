@@ -25,12 +25,29 @@ package struct StorageConfiguration: Equatable, Sendable {
     package static let maxMessagesPerRoomLimit = 1_000_000_000
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("url", \.place, .parsed("\"sqlite:PATH\" or \"memory:\"")),
-        ConfigurationKey("retention", \.retention, .durationOrOff),
         ConfigurationKey(
-            "max_messages_per_room", \.maxMessagesPerRoom, .integerOrOff(minMessagesPerRoom...maxMessagesPerRoomLimit)),
-        ConfigurationKey("sync", \.sync, .choice),
-        ConfigurationKey("batch", \.batch, .section(StorageBatchConfiguration.rows, inline: true)),
+            "url", \.place, .parsed("\"sqlite:PATH\" or \"memory:\""),
+            about: """
+                `sqlite:PATH`, relative to `state_dir`, for one process; `memory:`: all state is lost at exit (the \
+                demo's default)
+                """),
+        ConfigurationKey(
+            "retention", \.retention, .durationOrOff,
+            about: "age at which messages are removed; `off`: never"),
+        ConfigurationKey(
+            "max_messages_per_room", \.maxMessagesPerRoom, .integerOrOff(minMessagesPerRoom...maxMessagesPerRoomLimit),
+            about: "number of newest messages that are stored; `off`: all"),
+        ConfigurationKey(
+            "sync", \.sync, .choice,
+            about: """
+                durability: `normal` through a crash of the process, `full` also through a power loss; `off`: a \
+                crash may lose data
+                """),
+        ConfigurationKey(
+            "batch", \.batch, .section(StorageBatchConfiguration.rows, inline: true),
+            about: """
+                changes in one transaction, and the delay to collect them; by default only while another is written
+                """),
     ]
 }
 
@@ -44,8 +61,12 @@ package struct StorageBatchConfiguration: Equatable, Sendable {
     package static let longestWait: Duration = .seconds(10)
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("max_messages", \.maxMessages, .integer(1...100_000)),
-        ConfigurationKey("max_wait", \.maxWait, .duration(atMost: longestWait)),
+        ConfigurationKey(
+            "max_messages", \.maxMessages, .integer(1...100_000),
+            about: "changes in one transaction"),
+        ConfigurationKey(
+            "max_wait", \.maxWait, .duration(atMost: longestWait),
+            about: "delay to collect changes"),
     ]
 }
 

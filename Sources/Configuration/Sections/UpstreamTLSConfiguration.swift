@@ -18,13 +18,32 @@ package struct UpstreamTLSConfiguration: Equatable, Sendable {
     package init() {}
 
     static let rows: [ConfigurationKey<Self>] = [
-        ConfigurationKey("ca", \.authorities, .string()),
-        ConfigurationKey("client_cert", \.clientCertificate, .string()),
-        ConfigurationKey("client_key", \.clientKey, .string()),
-        ConfigurationKey("server_name", \.serverName, .string(ConfigurationChecks.tlsName)),
-        ConfigurationKey("pin_sha256", \.pins, .pins),
-        ConfigurationKey("min_version", \.minimumVersion, .choice),
-        ConfigurationKey("insecure", \.isInsecure, .boolean),
+        ConfigurationKey(
+            "ca", \.authorities, .string(),
+            about: "a PEM file of certificate authorities",
+            usual: "the system's"),
+        ConfigurationKey(
+            "client_cert", \.clientCertificate, .string(),
+            about: "a PEM file, presented on request"),
+        ConfigurationKey(
+            "client_key", \.clientKey, .string(),
+            about: "a PEM file with its private key, without a passphrase"),
+        ConfigurationKey(
+            "server_name", \.serverName, .string(ConfigurationChecks.tlsName),
+            about: "SNI and checked name",
+            usual: "the URL's host"),
+        ConfigurationKey(
+            "pin_sha256", \.pins, .pins,
+            about: """
+                accepted keys of the server (base64, as `chatbridge cert fingerprint` prints), instead of a \
+                signature by an authority; name and dates are still checked
+                """),
+        ConfigurationKey(
+            "min_version", \.minimumVersion, .choice,
+            about: "oldest accepted version: `1.2` or `1.3`"),
+        ConfigurationKey(
+            "insecure", \.isInsecure, .boolean,
+            about: "`true`: disables all checks, vulnerable to interception; logs a warning"),
     ]
 }
 

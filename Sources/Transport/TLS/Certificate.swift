@@ -31,6 +31,13 @@ public final class Certificate {
     public var notBefore: String { Self.text(X509_get0_notBefore(pointer)) }
     public var notAfter: String { Self.text(X509_get0_notAfter(pointer)) }
 
+    /// Whole days until ``notAfter``; negative when it has passed.
+    public var daysLeft: Int {
+        var (days, seconds): (Int32, Int32) = (0, 0)
+        guard ASN1_TIME_diff(&days, &seconds, nil, X509_get0_notAfter(pointer)) == 1 else { return 0 }
+        return days == 0 && seconds < 0 ? -1 : Int(days)
+    }
+
     /// The DNS names and addresses it is for; the common name counts only where there are none, as for the check itself.
     ///
     /// At most ``TLSLimits/namesInSentence``, then a word about the others.

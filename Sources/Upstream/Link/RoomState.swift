@@ -53,3 +53,43 @@ extension UpstreamSession {
         }
     }
 }
+
+/// The step that a link's opening has reached.
+public enum LinkStage: Equatable, Sendable {
+    /// Not started, closing, or waiting for its turn to connect.
+    case idle
+    /// Credentials are read, or the account logs in.
+    case credentials
+    case connecting
+    /// A proxy was asked for a connection.
+    case tunnelling
+    /// TLS begins behind the proxy.
+    case securing
+    case handshaking
+    /// The login is sent on the socket.
+    case authenticating
+    case awaitingReady
+    case usable
+    /// The attempt failed.
+    case failed
+}
+
+extension UpstreamSession {
+    package var progress: LinkStage {
+        switch state {
+        case .stopped, .gated, .closing: .idle
+        case .authorizing: .credentials
+        case .connecting: .connecting
+        case .tunnelling: .tunnelling
+        case .securing: .securing
+        case .handshaking: .handshaking
+        case .waiting: .failed
+        case .open:
+            switch stage {
+            case .authenticating: .authenticating
+            case .awaitingReady: .awaitingReady
+            case .usable: .usable
+            }
+        }
+    }
+}

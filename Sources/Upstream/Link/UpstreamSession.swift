@@ -185,6 +185,8 @@ package final class UpstreamSession {
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
     package private(set) var lastReason: String?
+    /// The status with which the last handshake was refused; nil: it was not, or not by a status.
+    package private(set) var lastStatus: Int?
     /// The last connection ended over a message beyond one side's limit.
     package private(set) var wasTooBig = false
     /// Upper bound of the messages asked for with a subscription.
@@ -340,6 +342,7 @@ package final class UpstreamSession {
             endpoint = .host(proxy.host, port: Int(proxy.port))
         }
         state = .connecting
+        lastStatus = nil
         emit(
             .connect(
                 to: endpoint, isSecure: tunnel == nil && url.isSecure, timeout: settings.connectTimeout))
@@ -459,8 +462,9 @@ package final class UpstreamSession {
         case .refused(let refusal):
             handshake = nil
             var retryAfter: Duration?
-            if case .status(_, _, let value, _) = refusal, let value {
-                retryAfter = RetryAfter.delay(value, wallMilliseconds: turn.now.wall.milliseconds)
+            if case .status(let status, _, let value, _) = refusal {
+                lastStatus = status
+                retryAfter = value.flatMap { RetryAfter.delay($0, wallMilliseconds: turn.now.wall.milliseconds) }
             }
             fail(
                 refusal.sentence, retryAfter: retryAfter, isRefusal: isAuthRefusal(refusal),

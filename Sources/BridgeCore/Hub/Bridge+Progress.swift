@@ -1,0 +1,30 @@
+public import BridgeTypes
+import Rooms
+public import Upstream
+
+/// How far the opening of a room's link is.
+public struct LinkProgress: Equatable, Sendable {
+    public var room: RoomID
+    /// The room's name in the configuration.
+    public var name: String
+    public var stage: LinkStage
+    /// Why the last attempt failed: a sentence without a full stop, without secrets.
+    public var reason: String?
+    /// The HTTP status that refused the last handshake.
+    public var status: Int?
+    /// The first history has come, or there is none to wait for.
+    public var isCaughtUp: Bool
+    /// A history is missing: the backend gave none.
+    public var lacksHistory: Bool
+}
+
+extension Bridge {
+    /// The progress of each room's link, in the order of the settings.
+    public var linkProgress: [LinkProgress] {
+        rooms.map { room in
+            LinkProgress(
+                room: room.id, name: room.settings.name, stage: room.link.progress, reason: room.link.lastReason,
+                status: room.link.lastStatus, isCaughtUp: room.isLive, lacksHistory: room.lacksHistory)
+        }
+    }
+}
