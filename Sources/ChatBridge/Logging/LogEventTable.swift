@@ -46,6 +46,23 @@ enum LogEventTable {
         LogEvent("stopping", .info, means: "a signal was received; the stop in order begins"),
         LogEvent("stopped", .info, means: "the stop is complete"),
         LogEvent("certificates-reread", .info, means: "SIGHUP: the listeners' certificates are read again"),
+        LogEvent("reloaded", .info, means: "SIGHUP: another configuration is in force; `changes` lists what differs"),
+        LogEvent(
+            "reload-refused", .error,
+            means: "SIGHUP: the configuration has errors, one in each line of the log; the one before stays in force",
+            remedy: "mend the file (`chatbridge check` shows the same lines), then send SIGHUP"),
+        LogEvent(
+            "reload-deferred", .warn,
+            means: "SIGHUP: `key` differs, and stays as it was until a restart",
+            remedy: "restart when it suits, or undo the change"),
+        LogEvent(
+            "socket-unused", .warn,
+            means: "the service manager handed over a socket that no `bind` names",
+            remedy: "name it in a `bind` (`irc+fd://NAME`), or remove it from the socket unit"),
+        LogEvent(
+            "manager-unreachable", .warn,
+            means: "the service manager cannot be told of the bridge's state",
+            remedy: "see that `$NOTIFY_SOCKET` can be reached from the unit's sandbox"),
         LogEvent("accept-certificate-renewed", .info, means: "a changed certificate is in force for new connections"),
         LogEvent(
             "accept-certificate-kept", .error,
@@ -225,8 +242,14 @@ enum LogEventTable {
     ]
 
     private static let rooms: [LogEvent] = [
-        LogEvent("room-opened", .info, means: "a room of the template was opened"),
-        LogEvent("room-closed", .info, means: "an empty room of the template was closed"),
+        LogEvent("room-opened", .info, means: "a room of the template, or of a reloaded configuration, was opened"),
+        LogEvent(
+            "room-closed", .info,
+            means: "an empty room of the template, or one that the configuration no longer has, was closed"),
+        LogEvent(
+            "room-failed", .error,
+            means: "the room had no link for `give_up_after` and counts as failed, for `/readyz` too; trying goes on",
+            remedy: "see the reason in the log before it, then the backend or the room's login"),
         LogEvent(
             "room-degraded", .error,
             means: "the room has been without its backend for long; trying goes on",
