@@ -15,9 +15,21 @@ struct ChatBridgeMain {
                     options, environment: environment, output: writeOutput, errors: writeError)
             case .studio(let options, let port):
                 status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
+            case .check(let options, let check) where check.connect:
+                status = await ConnectCheck.run(
+                    options, check, environment: environment, output: writeOutput, errors: writeError)
             case .check(let options, let check):
                 status = OfflineCommands.check(
                     options, check, environment: environment, output: writeOutput, errors: writeError)
+            case .config(let options, let config):
+                status = OfflineCommands.config(
+                    options, config, environment: environment, output: writeOutput, errors: writeError)
+            case .completion(let shell):
+                writeOutput(CompletionScript.text(shell))
+                status = ExitCode.ok
+            case .man:
+                writeOutput(ManualPage.text)
+                status = ExitCode.ok
             case .cert(let options):
                 status = OfflineCommands.cert(options, output: writeOutput, errors: writeError)
             case .hashPassword(let iterations):
@@ -27,7 +39,7 @@ struct ChatBridgeMain {
                 }
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
-            case .ircTables: status = OfflineCommands.ircTables(output: writeOutput)
+            case .docTables: status = OfflineCommands.docTables(output: writeOutput)
             case .autobahnClient(let url, let agent, let only):
                 status = await AutobahnCommands.client(url: url, agent: agent, only: only, errors: writeError)
             case .autobahnServer(let port):

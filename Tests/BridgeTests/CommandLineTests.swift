@@ -47,6 +47,7 @@ struct CommandLineTests {
         CommandLineCase("--port=65535 studio", .studio(GlobalOptions(), port: 65535)),
         CommandLineCase("check", .check(GlobalOptions(), CheckOptions())),
         CommandLineCase("check --frame - --room a", .check(GlobalOptions(), CheckOptions(frame: "-", room: "a"))),
+        CommandLineCase("check --connect --room a", .check(GlobalOptions(), CheckOptions(connect: true, room: "a"))),
         CommandLineCase("check --json --print", .check(GlobalOptions(), CheckOptions(print: true, json: true))),
         CommandLineCase("version", .version), CommandLineCase("--version", .version),
         CommandLineCase("help", .help(nil)), CommandLineCase("-h", .help(nil)), CommandLineCase("--help", .help(nil)),
@@ -57,7 +58,11 @@ struct CommandLineTests {
             "autobahn-client ws://h:1", .autobahnClient(url: "ws://h:1", agent: "chatbridge", only: nil)),
         CommandLineCase(
             "autobahn-client ws://h:1 --agent a --case 7", .autobahnClient(url: "ws://h:1", agent: "a", only: 7)),
-        CommandLineCase("irc-tables", .ircTables),
+        CommandLineCase("doc-tables", .docTables),
+        CommandLineCase("completion zsh", .completion(.zsh)), CommandLineCase("man", .man),
+        CommandLineCase("config default", .config(GlobalOptions(), .standard)),
+        CommandLineCase("config show --config a", .config(GlobalOptions(configPath: "a"), .show)),
+        CommandLineCase("config explain rooms.a.url", .config(GlobalOptions(), .explain(key: "rooms.a.url"))),
         CommandLineCase("autobahn-server --port 7", .autobahnServer(port: 7)),
     ]
 
@@ -77,7 +82,15 @@ struct CommandLineTests {
         UsageCase("--config", "--config needs a value: --config FILE"),
         UsageCase("--config=", "--config needs the name of a file"),
         UsageCase("check --frame a --event b", "--frame and --event exclude each other"),
-        UsageCase("check --room a", "--room goes with --frame or --event"),
+        UsageCase("check --room a", "--room goes with --connect, --frame or --event"),
+        UsageCase("check --connect --frame a", "--connect goes with --room and --json only"),
+        UsageCase("config", "\"config\" needs a word: there are default, show and explain KEY"),
+        UsageCase(
+            "config shwo",
+            "\"config\" has no \"shwo\" (did you mean \"show\"?); there are default, show and explain KEY"),
+        UsageCase("config explain", "\"config explain\" needs a key, as limits.sendq"),
+        UsageCase("config show all", "\"all\" is too much"),
+        UsageCase("completion zhs", "\"completion\" needs a shell: bash, zsh or fish (did you mean \"zsh\"?)"),
         UsageCase("check --print=yes", "--print takes no value"),
         UsageCase("run --port 1", "\"run\" has no --port"),
         UsageCase("studio --print", "\"studio\" has no --print"),
@@ -121,7 +134,8 @@ struct CommandLineTests {
         let row = command.flatMap(CommandTable.row)
         for flag in CommandTable.globalFlags + (row?.flags ?? []) { #expect(text.contains("--\(flag.name)")) }
         if command == nil {
-            for row in CommandTable.rows { #expect(text.contains("  \(row.name.rawValue) ") == !row.isHidden) }
+            let words = Set(text.split { " ,\n".contains($0) }.map(String.init))
+            for row in CommandTable.rows { #expect(words.contains(row.name.rawValue) == !row.isHidden) }
         }
     }
 

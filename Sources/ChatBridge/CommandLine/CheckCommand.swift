@@ -17,9 +17,17 @@ enum OfflineCommands {
         return ExitCode.ok
     }
 
-    /// `chatbridge irc-tables`: each table under a line `## NAME`.
-    static func ircTables(output: Output) -> Int32 {
-        for section in IRCSurface.sections { output("## \(section.name)\n\(section.text)\n") }
+    /// The generated parts of pages, each under the name of its place.
+    static var documentation: [(name: String, text: String)] {
+        IRCSurface.sections.map { ($0.name, $0.text) } + [
+            ("configuration-keys", ConfigurationTable.text), ("help", "```\n\(CommandHelp.text(nil))```"),
+            ("events", LogEventTable.text),
+        ]
+    }
+
+    /// `chatbridge doc-tables`: each table under a line `## NAME`.
+    static func docTables(output: Output) -> Int32 {
+        for section in documentation { output("## \(section.name)\n\(section.text)\n") }
         return ExitCode.ok
     }
 
@@ -67,36 +75,32 @@ enum OfflineCommands {
         warnings: [String] = [], configuration: String? = nil
     ) -> String {
         var members = ["\"ok\":\(problems.isEmpty)"]
-        if let path { members.append("\"file\":\(quoted(path))") }
+        if let path { members.append("\"file\":\(LogText.quoted(path))") }
         members.append("\"problems\":[" + problems.map(object).joined(separator: ",") + "]")
         if !reports.isEmpty { members.append("\"confirmations\":[" + reports.map(object).joined(separator: ",") + "]") }
-        if !warnings.isEmpty { members.append("\"warnings\":[" + warnings.map(quoted).joined(separator: ",") + "]") }
-        if let configuration { members.append("\"configuration\":\(quoted(configuration))") }
+        if !warnings.isEmpty {
+            members.append("\"warnings\":[" + warnings.map(LogText.quoted).joined(separator: ",") + "]")
+        }
+        if let configuration { members.append("\"configuration\":\(LogText.quoted(configuration))") }
         return "{" + members.joined(separator: ",") + "}"
     }
 
     private static func object(_ report: ConfirmationReport) -> String {
-        "{\"room\":\(quoted(report.room)),\"confirmed_by\":\(quoted(report.confirmedBy)),"
-            + "\"after_a_lost_link\":\(quoted(report.afterALostLink))}"
+        "{\"room\":\(LogText.quoted(report.room)),\"confirmed_by\":\(LogText.quoted(report.confirmedBy)),"
+            + "\"after_a_lost_link\":\(LogText.quoted(report.afterALostLink))}"
     }
 
     private static func object(_ problem: ConfigurationProblem) -> String {
-        var members = ["\"at\":\(quoted(problem.origin.description))"]
+        var members = ["\"at\":\(LogText.quoted(problem.origin.description))"]
         switch problem.origin {
         case .file(let path, let line, let column):
-            members += ["\"file\":\(quoted(path))", "\"line\":\(line)", "\"column\":\(column)"]
-        case .path(let path): members.append("\"file\":\(quoted(path))")
-        case .environment(let name): members.append("\"variable\":\(quoted(name))")
-        case .flag(let name): members.append("\"flag\":\(quoted(name))")
+            members += ["\"file\":\(LogText.quoted(path))", "\"line\":\(line)", "\"column\":\(column)"]
+        case .path(let path): members.append("\"file\":\(LogText.quoted(path))")
+        case .environment(let name): members.append("\"variable\":\(LogText.quoted(name))")
+        case .flag(let name): members.append("\"flag\":\(LogText.quoted(name))")
         case .builtIn: break
         }
-        members.append("\"message\":\(quoted(problem.message))")
+        members.append("\"message\":\(LogText.quoted(problem.message))")
         return "{" + members.joined(separator: ",") + "}"
-    }
-
-    private static func quoted(_ text: String) -> String {
-        var line: [UInt8] = []
-        LogText.appendJSON(text, to: &line)
-        return String(decoding: line, as: UTF8.self)
     }
 }

@@ -11,7 +11,9 @@ enum CommandHelp {
             "chatbridge relays between WebSocket chat backends and IRC.",
             "Usage: chatbridge [COMMAND] [FLAGS]", "", "Commands:",
         ]
-        lines += CommandTable.visibleRows.map { "  \(padded($0.name.rawValue, to: 15))\($0.summary)" }
+        let rows = CommandTable.visibleRows
+        lines += rows.filter { $0.place == .main }.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
+        lines += wrapped("Tools:", rows.filter { $0.place == .tool })
         lines += ["", "Flags:"]
         lines += CommandTable.globalFlags.map(line)
         lines += ["", "\"chatbridge help COMMAND\" says more. Try \"chatbridge demo\" first."]
@@ -25,6 +27,20 @@ enum CommandHelp {
         if !row.flags.isEmpty { lines += ["", "Flags:"] + row.flags.map(line) }
         lines += ["", "Flags of every command:"] + CommandTable.globalFlags.map(line)
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The names of commands, in lines of at most 80 columns.
+    private static func wrapped(_ title: String, _ rows: [CommandRow]) -> [String] {
+        var lines = [title]
+        for (index, row) in rows.enumerated() {
+            let word = row.name.rawValue + (index == rows.count - 1 ? "" : ",")
+            if let last = lines.last, last.count + 1 + word.count <= 80 {
+                lines[lines.count - 1] = "\(last) \(word)"
+            } else {
+                lines.append("  \(word)")
+            }
+        }
+        return lines
     }
 
     private static func line(_ flag: CommandFlag) -> String {

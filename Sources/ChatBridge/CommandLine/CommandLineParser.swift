@@ -46,11 +46,13 @@ enum CertOptions: Equatable, Sendable {
 struct CheckOptions: Equatable, Sendable {
     var print = false
     var json = false
+    /// Connect to the backends.
+    var connect = false
     /// A file with frames to decode; `-` for standard input.
     var frame: String?
     /// A file with events to encode; `-` for standard input.
     var event: String?
-    /// A name in `[[rooms]]`, for its dialect.
+    /// A name in `[[rooms]]`: for its dialect, or the only one to connect.
     var room: String?
 }
 
@@ -61,6 +63,9 @@ enum Invocation: Equatable, Sendable {
     /// `port` nil: the studio's own choice.
     case studio(GlobalOptions, port: UInt16?)
     case check(GlobalOptions, CheckOptions)
+    case config(GlobalOptions, ConfigOptions)
+    case completion(CompletionShell)
+    case man
     case cert(CertOptions)
     case hashPassword(iterations: Int)
     case version
@@ -68,7 +73,7 @@ enum Invocation: Equatable, Sendable {
     /// `only`: one case, from 1; nil: all of them and the report.
     case autobahnClient(url: String, agent: String, only: Int?)
     case autobahnServer(port: UInt16)
-    case ircTables
+    case docTables
 }
 
 /// A command line that makes no sense: a sentence for standard error; exit with ``ExitCode/usage``.
@@ -131,6 +136,15 @@ enum CommandLineParser {
             return .studio(options, port: try port(split))
         case .check:
             return .check(options, try checkOptions(split))
+        case .completion:
+            let names = CompletionShell.allCases.map(\.rawValue)
+            guard let word = split.operands.first, let shell = CompletionShell(rawValue: word) else {
+                let hint = split.operands.first.map { NearestName.hint(for: $0, among: names) } ?? ""
+                throw UsageError(message: "\"completion\" needs a shell: bash, zsh or fish\(hint)")
+            }
+            return .completion(shell)
+        case .man: return .man
+        case .config: return .config(options, try configOptions(split.operands))
         case .cert: return .cert(try certOptions(split))
         case .hashPassword:
             let range = SCRAMVerifier.iterationRange
@@ -149,7 +163,7 @@ enum CommandLineParser {
                 "--case \"\($0)\" is not the number of a case, from 1"
             }
             return .autobahnClient(url: url, agent: split.value(of: "agent") ?? "chatbridge", only: only)
-        case .ircTables: return .ircTables
+        case .docTables: return .docTables
         case .autobahnServer: return .autobahnServer(port: try port(split) ?? 0)
         }
     }
@@ -180,14 +194,36 @@ enum CommandLineParser {
     private static func checkOptions(_ split: Words) throws(UsageError) -> CheckOptions {
         let options = CheckOptions(
             print: split.value(of: "print") != nil, json: split.value(of: "json") != nil,
+            connect: split.value(of: "connect") != nil,
             frame: split.value(of: "frame"), event: split.value(of: "event"), room: split.value(of: "room"))
         if options.frame != nil, options.event != nil {
             throw UsageError(message: "--frame and --event exclude each other")
         }
-        if options.room != nil, options.frame == nil, options.event == nil {
-            throw UsageError(message: "--room goes with --frame or --event")
+        if options.connect, options.frame != nil || options.event != nil || options.print {
+            throw UsageError(message: "--connect goes with --room and --json only")
+        }
+        if options.room != nil, options.frame == nil, options.event == nil, !options.connect {
+            throw UsageError(message: "--room goes with --connect, --frame or --event")
         }
         return options
+    }
+
+    private static func configOptions(_ operands: [String]) throws(UsageError) -> ConfigOptions {
+        let known = "there are default, show and explain KEY"
+        guard let word = operands.first else { throw UsageError(message: "\"config\" needs a word: \(known)") }
+        if operands.count > 1, word != "explain" { throw UsageError(message: "\"\(operands[1])\" is too much") }
+        switch word {
+        case "default": return .standard
+        case "show": return .show
+        case "explain":
+            guard operands.count == 2 else {
+                throw UsageError(message: "\"config explain\" needs a key, as limits.sendq")
+            }
+            return .explain(key: operands[1])
+        default:
+            let hint = NearestName.hint(for: word, among: ConfigOptions.words)
+            throw UsageError(message: "\"config\" has no \"\(word)\"\(hint); \(known)")
+        }
     }
 
     private static func certOptions(_ split: Words) throws(UsageError) -> CertOptions {

@@ -16,12 +16,12 @@ struct CommandFlag: Sendable {
 }
 
 enum CommandName: String, CaseIterable, Sendable {
-    case run, demo, studio, check, cert
+    case run, demo, studio, check, config, completion, man, cert
     case hashPassword = "hash-password"
     case version, help
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
-    case ircTables = "irc-tables"
+    case docTables = "doc-tables"
 }
 
 /// A command: its name, arguments and help.
@@ -37,6 +37,12 @@ struct CommandRow: Sendable {
     let details: [String]
     /// For the project's own tests: not in the overview and never suggested.
     var isHidden = false
+    var place = OverviewPlace.main
+
+    /// Where the overview has it: with its summary, or in a line of names.
+    enum OverviewPlace: Sendable {
+        case main, tool
+    }
 }
 
 /// Every command and every flag. Parsing, help and suggestions come from these rows.
@@ -72,14 +78,34 @@ enum CommandTable {
             flags: [
                 CommandFlag("print", "print the configuration that counts, secrets blanked"),
                 CommandFlag("json", "print the result as JSON"),
+                CommandFlag("connect", "connect to the backend of each room, step by step"),
                 CommandFlag("frame", value: "FILE", "print what frames decode to, one a line; - is stdin"),
                 CommandFlag("event", value: "FILE", "print the frames that events become"),
-                CommandFlag("room", value: "NAME", "whose dialect; default: the only one there is"),
+                CommandFlag("room", value: "NAME", "the room; default: all, or the only one there is"),
             ],
             details: [
                 "Prints every problem as FILE:LINE:COLUMN: MESSAGE and exits 78, or \"ok\" and 0.",
-                "With --frame a line for each frame; exits 65 when one of them says nothing.",
+                "With --frame a line for each frame; exits 65 when one of them says nothing. With",
+                "--connect the steps of each link, and why one failed; exits 69 when one did.",
             ]),
+        CommandRow(
+            name: .config, summary: "show the configuration, its defaults, or what a key means",
+            operandName: "default|show|explain KEY", maxOperands: 2, flags: [],
+            details: [
+                "default prints an example: every key with its default and a description. show",
+                "prints what counts, and where each value is set, secrets blanked. explain tells",
+                "of one key, as limits.sendq or rooms.lobby.url, and where it is set now.",
+            ], place: .tool),
+        CommandRow(
+            name: .completion, summary: "print the completion of a shell", operandName: "bash|zsh|fish", flags: [],
+            details: [
+                "bash: in ~/.local/share/bash-completion/completions/chatbridge; zsh: in",
+                "_chatbridge, in a directory of $fpath; fish: in",
+                "~/.config/fish/completions/chatbridge.fish.",
+            ], place: .tool),
+        CommandRow(
+            name: .man, summary: "print the manual page", operandName: nil, flags: [],
+            details: ["To read it: chatbridge man | man -l -"], place: .tool),
         CommandRow(
             name: .cert, summary: "make a certificate, or show what one is known by",
             operandName: "self-signed|fingerprint FILE", maxOperands: 2,
@@ -91,7 +117,7 @@ enum CommandTable {
             details: [
                 "self-signed writes cert.pem and key.pem for an ircs:// listener, and never over",
                 "files that exist. fingerprint prints what accounts and pin_sha256 compare with.",
-            ]),
+            ], place: .tool),
         CommandRow(
             name: .hashPassword, summary: "make the hash of a password for [[accounts]]", operandName: nil,
             flags: [CommandFlag("iterations", value: "N", "cost of each check; default 600000")],
@@ -99,8 +125,8 @@ enum CommandTable {
                 "Reads the password from the terminal without showing it, or one line from",
                 "standard input, and prints $scram-sha-256$..., which is what password in",
                 "[[accounts]] and in [identity] takes.",
-            ]),
-        CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: []),
+            ], place: .tool),
+        CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: [], place: .tool),
         CommandRow(
             name: .help, summary: "show help, of a command if one is named", operandName: "COMMAND", flags: [],
             details: []),
@@ -116,8 +142,8 @@ enum CommandTable {
             flags: [CommandFlag("port", value: "N", "port on 127.0.0.1; 0 takes any free one")],
             details: ["Echoes to every WebSocket until SIGTERM or SIGINT."], isHidden: true),
         CommandRow(
-            name: .ircTables, summary: "print the tables of docs/IRC.md", operandName: nil, flags: [],
-            details: ["What the IRC side offers, as scripts/generate-docs puts it into the page."], isHidden: true),
+            name: .docTables, summary: "print the tables of the documentation", operandName: nil, flags: [],
+            details: ["Each under a line ## NAME, as scripts/generate-docs puts them into the pages."], isHidden: true),
     ]
 
     /// The rows of the overview.

@@ -25,6 +25,13 @@ enum LogText {
         line.append(UInt8(ascii: "\""))
     }
 
+    /// `text` as a JSON string with its quotes.
+    static func quoted(_ text: String) -> String {
+        var line: [UInt8] = []
+        appendJSON(text, to: &line)
+        return String(decoding: line, as: UTF8.self)
+    }
+
     /// Appends `text` for people: controls become visible escapes.
     static func appendPlain(_ text: String, quoting: Bool = false, to line: inout [UInt8]) {
         for scalar in text.unicodeScalars {

@@ -1,0 +1,168 @@
+import BridgeCore
+import BridgeTypes
+import Configuration
+import Glibc
+import HTTPProtocol
+import Transport
+
+/// `chatbridge check --connect`: opens each room's link as `run` does, with the same bridge, and tells how far it comes.
+///
+/// The bridge has no listeners and no store, and a state directory of its own: tokens of a running bridge stay its own.
+enum ConnectCheck {
+    /// Longest time for all rooms: the slowest link has 10 s each for connecting, handshake, readiness and history.
+    static let patience: Duration = .seconds(90)
+
+    static func run(
+        _ global: GlobalOptions, _ options: CheckOptions, environment: ConfigurationEnvironment,
+        output: OfflineCommands.Output, errors: OfflineCommands.Output
+    ) async -> Int32 {
+        var configuration: Configuration
+        do {
+            configuration = try ConfigurationLoader.load(global.request(), from: environment).configuration
+        } catch {
+            errors(error.description + "\n")
+            return ExitCode.configuration
+        }
+        if let name = options.room {
+            guard configuration.rooms.contains(where: { $0.name == name && !$0.isTemplate }) else {
+                let names = configuration.rooms.filter { !$0.isTemplate }.map(\.name)
+                let hint = NearestName.hint(for: name, among: names)
+                errors("chatbridge: there is no room \"\(name)\" in [[rooms]]\(hint)\n")
+                return ExitCode.usage
+            }
+            configuration.rooms.removeAll { $0.name != name }
+        }
+        let reports: [ConnectReport]
+        do throws(StartError) {
+            reports = try await Self.reports(configuration, environment)
+        } catch {
+            errors("chatbridge: \(error)\n")
+            return ExitCode.unavailable
+        }
+        let isGood = reports.allSatisfy(\.isGood)
+        if options.json {
+            output("{\"ok\":\(isGood),\"rooms\":[\(reports.map(\.json).joined(separator: ","))]}\n")
+        } else {
+            output(reports.map(\.text).joined(separator: "\n"))
+            if configuration.rooms.contains(where: \.isTemplate) {
+                output("\nroom *: opens rooms at JOIN, so there is nothing to connect to now\n")
+            }
+        }
+        return isGood ? ExitCode.ok : ExitCode.unavailable
+    }
+
+    /// The reports of all rooms but the template.
+    static func reports(
+        _ written: Configuration, _ environment: ConfigurationEnvironment
+    ) async throws(StartError) -> [ConnectReport] {
+        guard let directory = temporaryDirectory() else {
+            throw StartError(
+                description: "cannot create a directory for the check: \(String(cString: strerror(errno)))")
+        }
+        defer { remove(directory) }
+        let configuration = reduced(written, stateDirectory: directory)
+        let links = links(configuration, environment)
+        guard !links.isEmpty else { return [] }
+        let journal = UploadJournal(stateDirectory: directory)
+        let log = Logger(subsystem: .main, configuration: configuration.log, sink: NoLog())
+        let plan = try BridgePlan(
+            configuration, instanceID: "check", environment: environment, journal: journal, log: log)
+        let (outcomes, outcome) = AsyncStream<[ConnectReport]>.makeStream()
+        do {
+            ProcessSignals.ignoreBrokenPipes()
+            let loop = try NetworkLoop.start(name: "network")
+            await loop.run { transport in
+                let (router, _) = plan.router(
+                    stored: nil, store: nil, journal: journal, loop: loop, transport, note: { _ in }, stopped: {})
+                let watch = ConnectWatch(links, router.bridge.bridge.linkProgress) { reports in
+                    outcome.yield(reports)
+                    outcome.finish()
+                }
+                router.turnEnded = { [unowned router] in watch.look(router.bridge, $0) }
+                router.patienceEnded = { [unowned router] in watch.giveUp(router.bridge, $0) }
+                transport.attach(router)
+                router.bridge.start(transport, listeners: [:])
+            }
+            let timer = Task {
+                try await Task.sleep(for: patience)
+                loop.enqueue { ($0.delegate as? ConnectionRouter)?.patienceEnded($0) }
+            }
+            defer {
+                timer.cancel()
+                loop.stop()
+                loop.waitUntilStopped()
+            }
+            for await reports in outcomes { return reports }
+            return []
+        } catch {
+            throw StartError(description: "\(error)")
+        }
+    }
+
+    /// The configuration with nothing but its links, all of which are wanted at once.
+    private static func reduced(_ written: Configuration, stateDirectory: String) -> Configuration {
+        var configuration = written
+        configuration.listeners = []
+        configuration.http = []
+        configuration.media.publicURL = nil
+        configuration.accounts = []
+        configuration.identity.bearer = ""
+        configuration.storage.place = .memory
+        configuration.server.stateDirectory = stateDirectory
+        configuration.rooms.removeAll(where: \.isTemplate)
+        for index in configuration.rooms.indices { configuration.rooms[index].connect = .always }
+        return configuration
+    }
+
+    private static func links(
+        _ configuration: Configuration, _ environment: ConfigurationEnvironment
+    ) -> [String: (url: String, isProxied: Bool)] {
+        let proxies = HTTPProxyRules(environment: environment.variables)
+        var links: [String: (url: String, isProxied: Bool)] = [:]
+        for room in configuration.rooms {
+            guard let url = room.url else { continue }
+            var isProxied = false
+            if let target = try? HTTPURL(parsing: url.filled(room: room.upstreamRoom).text),
+                case .proxy = room.proxy.rules(environment: proxies).route(to: target)
+            {
+                isProxied = true
+            }
+            links[room.name] = (url.description, isProxied)
+        }
+        return links
+    }
+
+    // MARK: - The directory
+
+    private static func temporaryDirectory() -> String? {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/chatbridge-check-XXXXXX".utf8CString)
+        return template.withUnsafeMutableBufferPointer { buffer in
+            buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) }
+        }
+    }
+
+    /// Tokens are the only files in it.
+    private static func remove(_ directory: String) {
+        for folder in [TokenStore(stateDirectory: directory).directory, directory] {
+            if let entries = opendir(folder) {
+                while let entry = readdir(entries) {
+                    let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                    }
+                    unlink("\(folder)/\(name)")
+                }
+                closedir(entries)
+            }
+            rmdir(folder)
+        }
+    }
+}
+
+/// Keeps nothing: the report says everything.
+private struct NoLog: LogSink {
+    func write(
+        _ level: LogLevel, _ subsystem: LogSubsystem, _ event: String, _ message: String,
+        _ metadata: [(key: String, value: LogValue)]
+    ) {}
+}

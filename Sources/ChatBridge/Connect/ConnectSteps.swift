@@ -1,0 +1,185 @@
+import BridgeCore
+import Transport
+import Upstream
+
+/// A step of a link's opening, in the order in which they come.
+enum ConnectStep: String, CaseIterable, Sendable {
+    case credentials, lookup, tcp, proxy, tls, handshake, login, readiness, history
+
+    /// The step that a link is at; nil: none yet.
+    init?(_ stage: LinkStage, _ connection: ConnectionProgress?, isCaughtUp: Bool) {
+        switch stage {
+        case .idle, .failed: return nil
+        case .credentials: self = .credentials
+        case .connecting:
+            switch connection {
+            case .resolving: self = .lookup
+            case .connecting: self = .tcp
+            case .securing: self = .tls
+            // It stands, or has ended; the link does not know yet.
+            case .open, nil: return nil
+            }
+        case .tunnelling: self = .proxy
+        case .securing: self = .tls
+        case .handshaking: self = .handshake
+        case .authenticating: self = .login
+        case .awaitingReady: self = .readiness
+        case .usable:
+            if isCaughtUp { return nil }
+            self = .history
+        }
+    }
+}
+
+/// Whose fault a failed step is, and what to do about it.
+struct ConnectAdvice: Equatable, Sendable {
+    var fault: String
+    var remedy: String
+
+    /// - Parameters:
+    ///   - status: the HTTP status that refused the handshake.
+    ///   - isProxied: the connection goes through a proxy.
+    static func about(_ step: ConnectStep, status: Int?, isProxied: Bool) -> ConnectAdvice {
+        switch step {
+        case .credentials:
+            ConnectAdvice(
+                fault: "the room's credentials, or the log-in at the backend",
+                remedy:
+                    "see that user, password or token and their files are right, and that http_base is the log-in's host"
+            )
+        case .lookup:
+            ConnectAdvice(
+                fault: "the name in the URL, or this machine's name service",
+                remedy: "check the spelling of the host, and what this machine's name service says of it")
+        case .tcp where isProxied, .proxy:
+            ConnectAdvice(
+                fault: "the proxy",
+                remedy: "check proxy (or HTTPS_PROXY, HTTP_PROXY, ALL_PROXY), its user and password, and what it allows"
+            )
+        case .tcp:
+            ConnectAdvice(
+                fault: "the backend, or the network on the way",
+                remedy:
+                    "see that the backend runs and listens on this address and port, and that no firewall is between")
+        case .tls:
+            ConnectAdvice(
+                fault: "the backend's certificate, or the authorities that are trusted here",
+                remedy:
+                    "for a private certificate name its authority in tls.ca, or its key in tls.pin_sha256; check the host's "
+                    + "name and both clocks; a port without TLS is written ws://")
+        case .handshake: refused(status)
+        case .login:
+            ConnectAdvice(
+                fault: "the room's credentials",
+                remedy:
+                    "the backend took the connection and refused the log-in: check auth, and the account at the backend"
+            )
+        case .readiness:
+            ConnectAdvice(
+                fault: "the room at the backend, or the dialect",
+                remedy: "check upstream_room and dialect, and whether the account may enter the room")
+        case .history:
+            ConnectAdvice(
+                fault: "the backend's history",
+                remedy:
+                    "messages are relayed all the same; check http_base, and whether the account may read the history")
+        }
+    }
+
+    private static func refused(_ status: Int?) -> ConnectAdvice {
+        guard let status else {
+            return ConnectAdvice(
+                fault: "the program that listens there",
+                remedy:
+                    "it gave no valid answer to a WebSocket handshake: check port and scheme (ws:// or wss://), subprotocol "
+                    + "and handshake_timeout")
+        }
+        return switch status {
+        case 401, 403, 407:
+            ConnectAdvice(
+                fault: "the room's credentials",
+                remedy:
+                    "the backend knows the address and refuses the token: check auth and its type, and that the token is "
+                    + "valid and may open this room")
+        case 404, 410:
+            ConnectAdvice(
+                fault: "the path in the URL",
+                remedy:
+                    "the server knows no such path: check url and upstream_room, and that a gateway passes the path on")
+        case 408, 429, 500...599:
+            ConnectAdvice(
+                fault: "the backend, or the gateway in front of it",
+                remedy:
+                    "it is overloaded, failing or not started: see its own log; the bridge tries again by itself, and honours "
+                    + "Retry-After")
+        default:
+            ConnectAdvice(
+                fault: "the address in the URL",
+                remedy:
+                    "a web server answered, but opened no WebSocket: check the path, and that a gateway passes Upgrade on"
+            )
+        }
+    }
+}
+
+/// One room's link, from its start to a usable room or to the step that failed.
+struct ConnectReport: Equatable, Sendable {
+    struct Step: Equatable, Sendable {
+        var step: ConnectStep
+        var isGood = true
+        /// Thousandths of a second.
+        var milliseconds: Double
+        var detail: String?
+    }
+
+    var room: String
+    /// The address without secrets.
+    var url: String
+    var steps: [Step] = []
+    var advice: ConnectAdvice?
+
+    var isGood: Bool { advice == nil }
+
+    /// Lines for people.
+    var text: String {
+        var lines = ["room \(room): \(url)"]
+        for step in steps {
+            let time = Self.time(step.milliseconds)
+            let head = "  \(padded(step.step.rawValue, 12))\(step.isGood ? "ok    " : "failed")  \(padded(time, 8))"
+            lines.append((head + (step.detail.map { "  \($0)" } ?? "")).trimmed)
+        }
+        if let advice {
+            lines.append("  \(padded("at fault", 12))\(advice.fault)")
+            lines.append("  \(padded("remedy", 12))\(advice.remedy)")
+        } else {
+            lines.append("  \(padded("usable", 12))after \(Self.time(steps.reduce(0) { $0 + $1.milliseconds }))")
+        }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private static func time(_ milliseconds: Double) -> String {
+        milliseconds < 10 ? "\((milliseconds * 10).rounded() / 10) ms" : "\(Int(milliseconds.rounded())) ms"
+    }
+
+    private func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(width - text.count, 0))
+    }
+
+    /// `room`, `url`, `ok`, `steps` (each `step`, `ok`, `ms`, and `detail` where there is one), and where one failed `fault`
+    /// and `remedy`.
+    var json: String {
+        let steps = steps.map { step in
+            let detail = step.detail.map { ",\"detail\":\(LogText.quoted($0))" } ?? ""
+            let time = (step.milliseconds * 1000).rounded() / 1000
+            return "{\"step\":\"\(step.step.rawValue)\",\"ok\":\(step.isGood),\"ms\":\(time)\(detail)}"
+        }
+        let advice =
+            advice.map { ",\"fault\":\(LogText.quoted($0.fault)),\"remedy\":\(LogText.quoted($0.remedy))" } ?? ""
+        return "{\"room\":\(LogText.quoted(room)),\"url\":\(LogText.quoted(url)),\"ok\":\(isGood),\"steps\":["
+            + steps.joined(separator: ",") + "]\(advice)}"
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String { String(reversed().drop { $0 == " " }.reversed()) }
+}

@@ -1,0 +1,123 @@
+"""`chatbridge check --connect`, against backends that answer, refuse, and are none."""
+
+import contextlib
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+
+import peer
+from backends import PASSWORD, on
+from listeners import certificate
+from world import scenario
+
+
+def check(world, tables, *arguments):
+    """The exit status and the report of each room."""
+    directory = world.stack.enter_context(tempfile.TemporaryDirectory())
+    path = os.path.join(directory, "chatbridge.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(tables)
+    done = subprocess.run(
+        [peer.BINARY_PATH, "check", "--connect", "--json", "--config", path, *arguments], capture_output=True, text=True,
+        timeout=peer.PATIENCE, env={**os.environ, "TMPDIR": directory})
+    assert done.stderr == "" and os.listdir(directory) == ["chatbridge.toml"], (done.stderr, os.listdir(directory))
+    assert "hunter2" not in done.stdout
+    return done.returncode, {room["room"]: room for room in json.loads(done.stdout)["rooms"]}
+
+
+def room(name, url, more=""):
+    return '[[rooms]]\nname = "%s"\nurl = "%s"\n%s\n' % (name, url, more)
+
+
+def failed(report):
+    """The step that failed, and why."""
+    assert not report["ok"] and report["fault"] and report["remedy"], report
+    assert [step["ok"] for step in report["steps"]] == [True] * (len(report["steps"]) - 1) + [False], report
+    return report["steps"][-1]["step"], report["steps"][-1]["detail"]
+
+
+@scenario
+def a_backend_that_answers(world):
+    status, rooms = check(world, room("lobby", world.relay.url().replace("127.0.0.1", "localhost")))
+    assert status == 0 and rooms["lobby"]["ok"], rooms
+    assert [step["step"] for step in rooms["lobby"]["steps"]] == ["lookup", "tcp", "handshake"], rooms
+    assert all(step["ms"] >= 0 for step in rooms["lobby"]["steps"])
+
+
+@scenario
+def a_refused_token(world):
+    world.relay.refuse(401, times=1)
+    more = 'auth = { type = "bearer", token = "hunter2" }'
+    status, rooms = check(
+        world, room("lobby", world.relay.url(), more) + room("attic", "ws://127.0.0.1:1/?token=hunter2"), "--room", "lobby")
+    assert status == 69 and list(rooms) == ["lobby"], rooms
+    step, detail = failed(rooms["lobby"])
+    assert step == "handshake" and "401" in detail and "credentials" in rooms["lobby"]["fault"], rooms
+
+
+def serve(world, answer, context=None):
+    """The port of a server that gives one answer to whatever comes, over TLS with a context."""
+    server = world.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+    def run():
+        with contextlib.suppress(OSError):
+            link, _ = server.accept()
+            with link if context is None else context.wrap_socket(link, server_side=True) as link:
+                link.recv(65536)
+                link.sendall(answer)
+
+    threading.Thread(target=run, daemon=True).start()
+    return server.getsockname()[1]
+
+
+@scenario
+def certificates(world):
+    cert, key = certificate(world, "localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    url = "wss://localhost:%d/"
+    status, rooms = check(
+        world, room("unknown", url % serve(world, answer, context))
+        + room("known", url % serve(world, answer, context), 'tls = { ca = "%s" }' % cert)
+        + room("plain", url % serve(world, b"HTTP/1.1 400 Bad Request\r\n\r\n")))
+    assert status == 69
+    assert failed(rooms["unknown"]) == ("tls", "the certificate of localhost is self-signed and not trusted"), rooms
+    assert failed(rooms["plain"])[0] == "tls", rooms
+    assert failed(rooms["known"]) == ("handshake", "the server answered 404 Not Found"), rooms
+    [tls] = [step for step in rooms["known"]["steps"] if step["step"] == "tls"]
+    assert re.search("certificate of localhost by localhost, 36[45] days left$", tls["detail"]), tls
+
+
+@scenario
+def no_backend(world):
+    silent = world.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    silent.listen()
+    status, rooms = check(
+        world, room("closed", "ws://127.0.0.1:1/") + room("unknown", "ws://nosuch.invalid/")
+        + room("silent", "ws://127.0.0.1:%d/" % silent.getsockname()[1], 'handshake_timeout = "500ms"'))
+    assert status == 69
+    assert [failed(rooms[name])[0] for name in ["closed", "unknown", "silent"]] == ["tcp", "lookup", "handshake"], rooms
+    assert "in time" in failed(rooms["silent"])[1], rooms
+
+
+@on("jwt-rooms", "directus", "typed")
+def each_step_of_a_login(setting):
+    """The same configuration as the bridge that is linked, then with another password."""
+    setting.serve()
+    setting.start()
+    with open(setting.bridge.config_path, encoding="utf-8") as file:
+        written = file.read()
+    status, rooms = check(setting, written)
+    assert status == 0 and rooms["lobby"]["ok"], rooms
+    steps = [step["step"] for step in rooms["lobby"]["steps"]]
+    assert steps[-1] in ("handshake", "login", "readiness", "history"), steps
+    if PASSWORD in written:
+        status, rooms = check(setting, written.replace(PASSWORD, "wrong"))
+        assert status == 69 and "credentials" in rooms["lobby"]["fault"], rooms
+    return ", ".join(steps)
