@@ -15,8 +15,11 @@ struct ExitCodeTests {
     }
 
     @Test("each code has one row, in order, and the help of run names those of a daemon")
-    func rows() {
+    func rows() throws {
         let codes = ExitCode.rows.map(\.code)
+        let source = try RepositoryFile.text("Sources/ChatBridge/Process/ExitCode.swift")
+        let named = source.matches(of: /static let [a-zA-Z]+: Int32 = ([0-9]+)/).compactMap { Int32($0.1) }
+        #expect(codes == named)
         #expect(codes == Array(Set(codes)).sorted())
         let help = CommandHelp.text(.run)
         for code in [0, 64, 69, 74, 78] as [Int32] { #expect(help.contains("\(code) ")) }

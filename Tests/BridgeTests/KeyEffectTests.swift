@@ -215,7 +215,7 @@ struct KeyEffectTests {
         },
     ]
 
-    private static let account = "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\n"
+    private static let alice = "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\n"
 
     private static let identity = [
         KeyEffect.of(
@@ -231,7 +231,7 @@ struct KeyEffectTests {
             stage.harness.connect(1)
             return stage.value("draft/account-registration=", in: stage.send("CAP LS 302"))
         },
-        KeyEffect.of("identity", "sasl", "[\"PLAIN\"]", "PLAIN,SCRAM-SHA-256", "PLAIN", given: account) { stage in
+        KeyEffect.of("identity", "sasl", "[\"PLAIN\"]", "PLAIN,SCRAM-SHA-256", "PLAIN", given: alice) { stage in
             stage.harness.connect(1)
             return stage.value("sasl=", in: stage.send("CAP LS 302"))
         },
@@ -240,7 +240,7 @@ struct KeyEffectTests {
             return lines.contains { $0.contains(" 001 ") }
                 ? "in" : lines.contains { $0.contains(" 464 ") } ? "464" : "\(lines)"
         },
-        KeyEffect.of("identity", "require_login", "\"always\"", "in", "out", given: account) { stage in
+        KeyEffect.of("identity", "require_login", "\"always\"", "in", "out", given: alice) { stage in
             stage.register().contains { $0.contains(" 001 ") } ? "in" : "out"
         },
     ]
@@ -251,7 +251,7 @@ struct KeyEffectTests {
         see: @escaping @Sendable (EffectStage) throws -> String
     ) -> KeyEffect {
         KeyEffect(
-            key: "accounts.\(key)", sections: account + line, byDefault: byDefault, changed: changed, see: see)
+            key: "accounts.\(key)", sections: alice + line, byDefault: byDefault, changed: changed, see: see)
     }
 
     private static let accounts = [
