@@ -384,7 +384,9 @@ struct DocumentedKeysTests {
         variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
         let machine = ConfigurationEnvironment(variables: variables, hostName: "h.test") { file in
             if file == "chatbridge.toml" { return .success(Array(text.utf8)) }
-            let known = Self.files[file] ?? (file.hasSuffix(".hash") ? examplePasswordHash : "secret\n")
+            let known =
+                Self.files[file]
+                ?? (file.hasSuffix(".hash") || file.hasSuffix("/alice") ? examplePasswordHash : "secret\n")
             return .success(Array(known.utf8))
         }
         do {

@@ -36,7 +36,9 @@ enum ExitCode {
             meaning: "a file of frames, or a certificate, cannot be read"),
         ExitCodeRow(
             code: unavailable, name: "UNAVAILABLE", brief: "cannot start",
-            meaning: "cannot start: an address in use, a store in use or of a newer version"),
+            meaning: """
+                cannot start: an address in use, a store in use or of a newer version; `check --connect`: a link failed
+                """),
         ExitCodeRow(code: software, name: "SOFTWARE", brief: "internal error", meaning: "internal error"),
         ExitCodeRow(
             code: cannotCreate, name: "CANTCREAT", brief: "no output", meaning: "`cert` cannot write its files"),

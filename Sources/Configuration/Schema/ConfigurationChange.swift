@@ -178,8 +178,10 @@ private enum LiveKeys {
     ]
 
     static var server: [LiveKey<ServerConfiguration>] {
-        [LiveKey("motd", \.motd), LiveKey("description", \.description), LiveKey("drain", \.drain),
-            LiveKey("prestop_delay", \.prestopDelay),]
+        [
+            LiveKey("motd", \.motd), LiveKey("description", \.description), LiveKey("drain", \.drain),
+            LiveKey("prestop_delay", \.prestopDelay),
+        ]
     }
 
     static var limits: [LiveKey<LimitSettings>] {

@@ -26,7 +26,9 @@ package struct HTTPConfiguration: Equatable, Sendable {
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
             "bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\""),
-            about: "`http://` on loopback, `https://` with TLS, `http+insecure://` beyond; `http+fd://NAME`: sockets of systemd"),
+            about: """
+                `http://` on loopback, `https://` with TLS, `http+insecure://` beyond; `http+fd://NAME`: sockets of systemd
+                """),
         ConfigurationKey(
             "cert", \.certificate, .string(),
             about: """

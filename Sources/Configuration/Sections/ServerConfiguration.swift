@@ -80,7 +80,10 @@ package struct ServerConfiguration: Equatable, Sendable {
             usual: "`$STATE_DIRECTORY`, `$XDG_STATE_HOME/chatbridge`, `./state`"),
         ConfigurationKey(
             "drain", \.drain, .duration(),
-            about: "SIGTERM: time-out for sending the outboxes; more than 100 clients are disconnected over this time; at most an hour"),
+            about: """
+                SIGTERM: time-out for sending the outboxes; more than 100 clients are disconnected over this time; at most \
+                an hour
+                """),
         ConfigurationKey(
             "prestop_delay", \.prestopDelay, .duration(),
             about: """

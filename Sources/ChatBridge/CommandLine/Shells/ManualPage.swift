@@ -8,19 +8,6 @@ enum ManualPage {
     private static let revised = "November 24, 2026"
 
     /// What each exit status means.
-    static let statuses: [(code: Int32, meaning: String)] = [
-        (ExitCode.ok, "success"), (ExitCode.usage, "wrong usage"),
-        (ExitCode.data, "a frame of check --frame decodes to nothing"),
-        (ExitCode.noInput, "there is no such file of frames"),
-        (
-            ExitCode.unavailable,
-            "cannot start: a port is taken, or the database is in use; or a link of check --connect failed"
-        ),
-        (ExitCode.software, "an internal error"), (ExitCode.cannotCreate, "cert cannot write its files"),
-        (ExitCode.inputOutput, "ended before all writes were confirmed on disk"),
-        (ExitCode.configuration, "wrong configuration"),
-    ]
-
     private static let variables: [(name: String, meaning: String)] = [
         ("CHATBRIDGE_UPSTREAM_URL", "The backend of a single room; enough to run without a file."),
         ("CHATBRIDGE_ROOM", "Its name; default lobby."), ("CHATBRIDGE_DIALECT", "Its dialect; default envelope."),
@@ -60,7 +47,7 @@ enum ManualPage {
             ".Pa /etc/chatbridge/chatbridge.toml", ".El", ".Pp", ".Ic chatbridge config default",
             "prints an example with every key.", ".Sh EXIT STATUS", ".Bl -tag -width Ds",
         ]
-        for status in statuses { lines += [".It \(status.code)"] + sentences(status.meaning) }
+        for row in ExitCode.rows { lines += [".It \(row.code)"] + sentences(row.meaning.replacing("`", with: "")) }
         lines += [
             ".El", ".Sh EXAMPLES", "Try it out, without any configuration:", ".Pp", ".Dl $ chatbridge demo", ".Pp",
             "Check a configuration, and whether its backends can be reached:", ".Pp",
