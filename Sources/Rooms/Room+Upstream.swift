@@ -96,6 +96,7 @@ extension Room {
 
     func chatReceived(_ event: ChatEvent, _ context: RoomsContext) {
         if waitsForDecision(event, context) { return }
+        traffic.received(event)
         switch event {
         case .message(let message): messageReceived(message, isHistory: false, context)
         case .history(let history): historyReceived(history, context)
@@ -199,6 +200,8 @@ extension Room {
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
         let address = address(ofReplyTo: original?.msgid, by: person.nick, shown.text)
         guard !message.isEmpty else { return }
+        traffic.shown(at: context.now.wall)
+        context.latency.messageShown()
         context.noteChat("down", room: settings.name, nick: person.nick, shown.text)
         if remembered == nil {
             enter(

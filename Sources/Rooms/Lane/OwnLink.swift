@@ -61,7 +61,8 @@ package final class OwnLink: SendLane {
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
-        person: PersonID, sendBudget: SendBudget, outbox: Outbox, upstream: UpstreamShared
+        person: PersonID, sendBudget: SendBudget, outbox: Outbox, traffic: RoomTraffic,
+        upstream: UpstreamShared
     ) {
         var settings = room.link
         settings.name = room.name + "/" + account
@@ -86,7 +87,7 @@ package final class OwnLink: SendLane {
             link: UpstreamSession(
                 room: id, settings: settings, usesAccount: login.backend.map { upstream.hasLogin($0) } ?? false,
                 shared: upstream),
-            sendBudget: sendBudget, outbox: outbox, dialectContext: dialectContext)
+            sendBudget: sendBudget, outbox: outbox, traffic: traffic, dialectContext: dialectContext)
     }
 
     override var isIdentified: Bool { isKnown }

@@ -36,7 +36,8 @@ extension Room {
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
             login: login, puppet: puppet, person: person,
             sendBudget: SendBudget(rate: lane.sendBudget.rate, burst: lane.sendBudget.burst),
-            outbox: own.takeResting(of: account) ?? Outbox(traits), upstream: context.upstream)
+            outbox: own.takeResting(of: account) ?? Outbox(traits), traffic: traffic,
+            upstream: context.upstream)
     }
 
     private func open(_ own: OwnLink, _ context: RoomsContext) {

@@ -28,6 +28,7 @@ package final class RoomsContext {
     /// There is persistent storage.
     package let isDurable: Bool
     package let ledger = StoreLedger()
+    package let latency = RelayLatency()
     private var lanesAwaitingStore: Set<RoomID> = []
     /// Base URLs of backends that require a token for files, by the backend's name.
     package let guardedBases: [String: HTTPURL]

@@ -162,7 +162,9 @@ package final class UpstreamSession {
     package private(set) var isUp = false
     /// The session was usable at least once since the program started.
     package private(set) var hasBeenUp = false
-    private var upSince: MonotonicInstant?
+    package private(set) var upSince: MonotonicInstant?
+    /// Between the last answered ping of this session and its answer; nil: none was answered.
+    package private(set) var roundTrip: Duration?
     /// Logins that the backend accepted: sessions that became usable, and renewals on these.
     package private(set) var loginsTaken: UInt64 = 0
     /// How long the last session was usable, where the backend closed it with a code that may be about the login; it may
@@ -521,7 +523,7 @@ package final class UpstreamSession {
             case .pong(let payload):
                 let payload = String(decoding: payload, as: UTF8.self)
                 pongs.append(UInt64(payload))
-                proof.answered(payload)
+                pingAnswered(payload)
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
@@ -638,8 +640,12 @@ package final class UpstreamSession {
 
     /// An answer inside the JSON; one without a reference is to the last question.
     func pongReceived(_ ref: String?) {
-        proof.answered(ref)
+        pingAnswered(ref)
         if let livenessProbe, ref.map({ $0 == livenessProbe.ref.rawValue }) ?? true { self.livenessProbe = nil }
+    }
+
+    private func pingAnswered(_ ref: String?) {
+        if let sentAt = proof.answered(ref) { roundTrip = lastByteAt - sentAt }
     }
 
     private func flush(_ turn: inout Turn) {
@@ -772,6 +778,7 @@ package final class UpstreamSession {
         connection = nil
         isUp = false
         upSince = nil
+        roundTrip = nil
         pingSentAt = nil
         livenessProbe = nil
         unansweredPings = []
