@@ -16,7 +16,9 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn):
                 linkWentDown(reason, wasUp, retryIn, context)
                 opened(context)
-            case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
+            case .chat(let chat, let byteCount):
+                if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: lane)) }
+                chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
             case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: lane, context)
             case .dropped(let reason, let byteCount, let typeKey):

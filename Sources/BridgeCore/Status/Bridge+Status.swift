@@ -22,7 +22,7 @@ extension Bridge {
         RoomState(
             name: room.settings.name, link: room.link.condition, hasBeenUp: room.link.hasBeenUp,
             failures: room.link.failures, reason: room.link.isUp ? nil : room.link.lastReason,
-            isOnDemand: room.settings.connect == .whileJoined)
+            isOnDemand: room.settings.connect == .whileJoined, isDisabled: room.isDisabled)
     }
 
     private func status(of room: Room, _ now: Now) -> RoomStatus {

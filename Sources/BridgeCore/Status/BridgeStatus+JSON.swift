@@ -65,6 +65,8 @@ extension RoomStatus {
         writer.seconds(retryIn)
         writer.key("on_demand")
         writer.bool(state.isOnDemand)
+        writer.key("disabled")
+        writer.bool(state.isDisabled)
         writer.key("round_trip")
         writer.seconds(roundTrip)
         for (key, number) in [

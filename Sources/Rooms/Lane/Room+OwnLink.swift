@@ -117,7 +117,9 @@ extension Room {
             switch event {
             case .up: ownCameUp(own, context)
             case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
-            case .chat(let chat, _): ownReceived(chat, own, context)
+            case .chat(let chat, _):
+                if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: own)) }
+                ownReceived(chat, own, context)
             // The room's link counts undecodable frames, and fetches the history.
             case .loginRenewed: pump(own, context)
             case .dropped: break

@@ -132,6 +132,7 @@ package class SendLane {
             case .frame, .several:
                 guard link.send(encoded.frames ?? [], context) else { return failures }
                 outbox.markNextWritten(at: now, frameCount: link.frameCount)
+                if let tap = context.tap { tap(RoomPassage(.toBackend(.message(message)), over: self)) }
                 context.latency.messageWritten(after: now - entry.acceptedAt)
             case .unsupported(.tooLong) where splitNext(entry): continue
             case .unsupported(let reason):
@@ -169,6 +170,7 @@ package class SendLane {
             link.send(entry.frames, context)
         {
             outbox.markRecordedWritten(at: context.now.monotonic, frameCount: link.frameCount)
+            if let tap = context.tap { tap(RoomPassage(.toBackend(.message(entry.message)), over: self)) }
             context.latency.messageWritten(after: context.now.monotonic - entry.acceptedAt)
         }
     }
@@ -181,6 +183,7 @@ package class SendLane {
         }
         guard link.send(frames, context) else { return false }
         traffic.sent(command)
+        if let tap = context.tap { tap(RoomPassage(.toBackend(command), over: self)) }
         return true
     }
 

@@ -21,9 +21,12 @@ public struct RoomState: Equatable, Sendable {
     public var reason: String?
     /// Has a link only while a client is in the room, so that its absence is no trouble.
     public var isOnDemand: Bool
+    /// An administrator closed the link, and wants none for now.
+    public var isDisabled: Bool
 
     public init(
-        name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false
+        name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false,
+        isDisabled: Bool = false
     ) {
         self.name = name
         self.link = link
@@ -31,6 +34,7 @@ public struct RoomState: Equatable, Sendable {
         self.failures = failures
         self.reason = reason
         self.isOnDemand = isOnDemand
+        self.isDisabled = isDisabled
     }
 
     public var isUp: Bool { link == .up }

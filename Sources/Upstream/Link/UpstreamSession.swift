@@ -141,6 +141,8 @@ package final class UpstreamSession {
     let traits: DialectTraits
     private let policy: ReconnectPolicy
     package private(set) var state: State = .stopped
+    /// An administrator wants no connection; ``start(_:)`` does nothing.
+    package private(set) var isDisabled = false
     var stage: Stage = .usable
     var renewal: Renewal = .none
     /// When the backend last took a renewed login on this socket.
@@ -264,7 +266,7 @@ package final class UpstreamSession {
 
     /// Starts or restarts trying, without waiting for a back-off in progress.
     package func start(_ turn: inout Turn) {
-        guard state == .stopped || state == .waiting else { return }
+        guard state == .stopped || state == .waiting, !isDisabled else { return }
         turn.timers.cancel(.link(room))
         state = .gated
         shared.connects.request(room, inTurnOf: backendInTurn, &turn)
@@ -517,8 +519,12 @@ package final class UpstreamSession {
         var pongs: [UInt64?] = []
         connection?.bytesReceived(bytes, output: &turn.writer, using: &turn.random) { event in
             switch event {
-            case .text(let payload): reading.received(payload, isBinary: false)
-            case .binary(let payload): reading.received(payload, isBinary: true)
+            case .text(let payload):
+                if shared.frameTap != nil { tap(payload, isBinary: false, isIncoming: true) }
+                reading.received(payload, isBinary: false)
+            case .binary(let payload):
+                if shared.frameTap != nil { tap(payload, isBinary: true, isIncoming: true) }
+                reading.received(payload, isBinary: true)
             case .ping: break
             case .pong(let payload):
                 let payload = String(decoding: payload, as: UTF8.self)
@@ -570,6 +576,7 @@ package final class UpstreamSession {
         frameCount += UInt64(frames.count)
         for frame in frames {
             frame.bytes.withUnsafeBytes { payload in
+                if shared.frameTap != nil { tap(payload, isBinary: frame.isBinary, isIncoming: false) }
                 if frame.isBinary {
                     _ = connection?.send(binary: payload, output: &turn.writer, using: &turn.random)
                 } else {
@@ -788,6 +795,9 @@ package final class UpstreamSession {
         renewal = .none
         loginRenewedAt = nil
     }
+
+    /// Allows or forbids new connections; the present one is not affected.
+    package func setDisabled(_ isDisabled: Bool) { self.isDisabled = isDisabled }
 
     /// Ends the session for good: Close 1001 where there is one to close.
     package func stop(_ turn: inout Turn) -> [LinkEvent] {
