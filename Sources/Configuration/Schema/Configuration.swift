@@ -22,6 +22,7 @@ package struct Configuration: Equatable, Sendable {
     /// None by default: an unrequested port may belong to another program.
     package var http: [HTTPConfiguration] = []
     package var media = MediaConfiguration()
+    package var admin = AdminConfiguration()
     package var log = LogConfiguration()
 
     package init() {}
@@ -51,6 +52,7 @@ enum ConfigurationSchema {
         ConfigurationKey("limits", \.limits, .section(LimitsConfiguration.rows)),
         ConfigurationKey(tables: "http", \.http, HTTPConfiguration.rows, initial: { _ in HTTPConfiguration() }),
         ConfigurationKey("media", \.media, .section(MediaConfiguration.rows)),
+        ConfigurationKey("admin", \.admin, .section(AdminConfiguration.rows)),
         ConfigurationKey("log", \.log, .section(LogConfiguration.rows)),
     ])
 }
