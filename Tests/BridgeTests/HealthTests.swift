@@ -67,6 +67,8 @@ struct HealthTests {
             bind = "irc://127.0.0.1:0"
             [[http]]
             bind = "http://127.0.0.1:0"
+            [admin]
+            socket = ""
             """)
         let log = Logger(subsystem: .main, configuration: LogConfiguration(), sink: SilentSink())
         return try await BridgeService.start(

@@ -11,7 +11,10 @@ enum CommandHelp {
             "chatbridge relays between WebSocket chat backends and IRC.",
             "Usage: chatbridge [COMMAND] [FLAGS]", "", "Commands:",
         ]
-        lines += CommandTable.visibleRows.map { "  \(padded($0.name.rawValue, to: 15))\($0.summary)" }
+        let rows = CommandTable.visibleRows
+        lines += rows.filter { $0.place == .main }.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
+        lines += wrapped("At a running bridge:", rows.filter { $0.place == .live })
+        lines += wrapped("Tools:", rows.filter { $0.place == .tool })
         lines += ["", "Flags:"]
         lines += CommandTable.globalFlags.map(line)
         lines += ["", "\"chatbridge help COMMAND\" says more. Try \"chatbridge demo\" first."]
@@ -19,12 +22,26 @@ enum CommandHelp {
     }
 
     private static func page(_ row: CommandRow) -> String {
-        let operand = row.operandName.map { row.isHidden ? " \($0)" : " [\($0)]" } ?? ""
+        let operand = row.operandName.map { row.isHidden || row.needsOperand ? " \($0)" : " [\($0)]" } ?? ""
         var lines = ["Usage: chatbridge \(row.name.rawValue)\(operand) [FLAGS]", "", capitalized(row.summary) + "."]
         lines += row.details
         if !row.flags.isEmpty { lines += ["", "Flags:"] + row.flags.map(line) }
         lines += ["", "Flags of every command:"] + CommandTable.globalFlags.map(line)
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The names of commands, in lines of at most 80 columns.
+    private static func wrapped(_ title: String, _ rows: [CommandRow]) -> [String] {
+        var lines = [title]
+        for (index, row) in rows.enumerated() {
+            let word = row.name.rawValue + (index == rows.count - 1 ? "" : ",")
+            if let last = lines.last, last.count + 1 + word.count <= 80 {
+                lines[lines.count - 1] = "\(last) \(word)"
+            } else {
+                lines.append("  \(word)")
+            }
+        }
+        return lines
     }
 
     private static func line(_ flag: CommandFlag) -> String {

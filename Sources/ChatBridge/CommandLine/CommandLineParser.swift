@@ -63,6 +63,10 @@ enum Invocation: Equatable, Sendable {
     case check(GlobalOptions, CheckOptions)
     case cert(CertOptions)
     case hashPassword(iterations: Int)
+    /// `socket` nil: the configuration's.
+    case live(GlobalOptions, LiveCommand, socket: String?)
+    /// `-` is standard input.
+    case inspectToken(GlobalOptions, file: String)
     case version
     case help(CommandName?)
     /// `only`: one case, from 1; nil: all of them and the report.
@@ -81,6 +85,8 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 /// Exit statuses. Source: sysexits(3).
 enum ExitCode {
     static let ok: Int32 = 0
+    /// `status --ready`: the bridge is not ready, or none answers.
+    static let notReady: Int32 = 1
     static let usage: Int32 = 64
     static let data: Int32 = 65
     static let noInput: Int32 = 66
@@ -88,6 +94,7 @@ enum ExitCode {
     static let software: Int32 = 70
     static let cannotCreate: Int32 = 73
     static let inputOutput: Int32 = 74
+    static let noPermission: Int32 = 77
     static let configuration: Int32 = 78
 }
 
@@ -124,6 +131,9 @@ enum CommandLineParser {
         }
 
         let options = try globalOptions(split.flags)
+        if let live = try liveCommand(command.name, split) {
+            return .live(options, live, socket: split.value(of: "socket"))
+        }
         switch command.name {
         case .run: return .run(options)
         case .demo: return .demo(options)
@@ -138,6 +148,9 @@ enum CommandLineParser {
                 "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)"
             }
             return .hashPassword(iterations: number ?? SCRAMVerifier.defaultIterations)
+        case .status, .rooms, .clients, .tail, .say, .history, .export, .backup, .drain:
+            throw UsageError(message: "\"\(command.name.rawValue)\" is about a running bridge")
+        case .token: return .inspectToken(options, file: try tokenFile(split))
         case .version: return .version
         case .help:
             return .help(try split.operands.first.map { word throws(UsageError) in try commandName(word) })
@@ -165,7 +178,7 @@ enum CommandLineParser {
     }
 
     /// The value of a flag as a number; nil without the flag.
-    private static func number(
+    static func number(
         _ words: Words, _ flag: String, in range: ClosedRange<Int>, otherwise message: (String) -> String
     ) throws(UsageError) -> Int? {
         guard let text = words.value(of: flag) else { return nil }
@@ -214,9 +227,21 @@ enum CommandLineParser {
         }
     }
 
+    private static func tokenFile(_ split: Words) throws(UsageError) -> String {
+        guard split.operands.first == "inspect" else {
+            let word = split.operands.first ?? ""
+            let hint = NearestName.hint(for: word, among: ["inspect"])
+            throw UsageError(
+                message: word.isEmpty
+                    ? "\"token\" needs a word: inspect FILE"
+                    : "\"token\" has no \"\(word)\"\(hint); there is inspect FILE")
+        }
+        return split.operands.count > 1 ? split.operands[1] : "-"
+    }
+
     // MARK: - Words
 
-    private struct Words {
+    struct Words {
         var command: String?
         var operands: [String] = []
         /// In order; the value of a flag without one is empty.

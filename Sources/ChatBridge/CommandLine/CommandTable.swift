@@ -22,6 +22,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
     case ircTables = "irc-tables"
+    case status, rooms, clients, tail, say, history, export, backup, drain, token
 }
 
 /// A command: its name, arguments and help.
@@ -37,6 +38,13 @@ struct CommandRow: Sendable {
     let details: [String]
     /// For the project's own tests: not in the overview and never suggested.
     var isHidden = false
+    var needsOperand = false
+    var place = OverviewPlace.main
+
+    /// Where the overview has it: with its summary, or in a line of names.
+    enum OverviewPlace: Sendable {
+        case main, live, tool
+    }
 }
 
 /// Every command and every flag. Parsing, help and suggestions come from these rows.
@@ -51,7 +59,9 @@ enum CommandTable {
         CommandFlag("version", "show the version"),
     ]
 
-    static let rows = [
+    static let rows = ownRows + liveRows
+
+    private static let ownRows = [
         CommandRow(
             name: .run, summary: "relay between the configured rooms and IRC (default)", operandName: nil, flags: [],
             details: [
@@ -91,7 +101,7 @@ enum CommandTable {
             details: [
                 "self-signed writes cert.pem and key.pem for an ircs:// listener, and never over",
                 "files that exist. fingerprint prints what accounts and pin_sha256 compare with.",
-            ]),
+            ], place: .tool),
         CommandRow(
             name: .hashPassword, summary: "make the hash of a password for [[accounts]]", operandName: nil,
             flags: [CommandFlag("iterations", value: "N", "cost of each check; default 600000")],
@@ -99,8 +109,8 @@ enum CommandTable {
                 "Reads the password from the terminal without showing it, or one line from",
                 "standard input, and prints $scram-sha-256$..., which is what password in",
                 "[[accounts]] and in [identity] takes.",
-            ]),
-        CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: []),
+            ], place: .tool),
+        CommandRow(name: .version, summary: "show the version", operandName: nil, flags: [], details: [], place: .tool),
         CommandRow(
             name: .help, summary: "show help, of a command if one is named", operandName: "COMMAND", flags: [],
             details: []),

@@ -7,13 +7,18 @@ import WireBytes
 final class ConnectionRouter: TransportDelegate {
     let bridge: BridgeDriver
     let httpServer: HTTPServer
+    /// The admin socket, where there is one.
+    let admin: AdminServer?
     private let clients: [any LoopClient]
 
     /// - Parameter others: more clients of the loop, such as an ``HTTPClient``.
-    init(bridge: BridgeDriver, httpServer: HTTPServer, others: [any LoopClient] = []) {
+    init(
+        bridge: BridgeDriver, httpServer: HTTPServer, admin: AdminServer? = nil, others: [any LoopClient] = []
+    ) {
         self.bridge = bridge
         self.httpServer = httpServer
-        clients = [httpServer] + others
+        self.admin = admin
+        clients = [httpServer] + (admin.map { [$0] } ?? []) + others
     }
 
     private func owner(_ id: ConnectionID) -> any TransportDelegate {

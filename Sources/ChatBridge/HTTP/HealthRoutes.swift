@@ -40,11 +40,11 @@ struct Readiness: Equatable {
 
     /// - Parameter isStrict: every room counts. Without, a room counts until it was up for the first time: later
     ///   outages are the backend's, and removing the relay from service does not help. Rooms that connect on demand
-    ///   never count: clients could otherwise take the relay out of service.
+    ///   never count: clients could otherwise take the relay out of service. Nor do those that an administrator disabled.
     init(rooms: [RoomState], isRunning: Bool, storage: StoreCondition = .sound, isStrict: Bool) {
         reasons = isRunning ? [] : ["stopping"]
         if case .failing(let reason) = storage { reasons.append("storage: \(reason)") }
-        for room in rooms where !room.isOnDemand && !room.isUp && (isStrict || !room.hasBeenUp) {
+        for room in rooms where !room.isOnDemand && !room.isDisabled && !room.isUp && (isStrict || !room.hasBeenUp) {
             let tries =
                 switch room.failures {
                 case 0: ""
