@@ -77,7 +77,7 @@ let package = Package(
             "BridgeCore",
             [
                 "Accounts", "BridgeTypes", "Identities", "IRCServer", "Media", "Rooms", "Upstream", "ChatModel",
-                "Dialects", "Digests", "HTTPProtocol", "IRCProtocol", "WireBytes",
+                "Dialects", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText", "WireBytes",
             ]),
 
         // What touches the machine.

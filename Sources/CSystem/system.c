@@ -70,6 +70,13 @@ int cb_socket_error(int descriptor) {
     if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) < 0) return errno;
     return error;
 }
+int cb_peer_user(int descriptor, uint32_t *user) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) return -errno;
+    *user = peer.uid;
+    return 0;
+}
 void cb_close_with_reset(int descriptor) {
     struct linger linger = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);

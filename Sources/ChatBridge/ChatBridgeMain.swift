@@ -43,6 +43,12 @@ struct ChatBridgeMain {
                     () throws(HashPasswordCommand.InputError) in
                     try HashPasswordCommand.readStandardInput(prompt: writeError)
                 }
+            case .live(let options, let command, let socket):
+                status = LiveCommands.run(
+                    command, options, socket: socket, environment: environment, output: writeOutput, errors: writeError)
+            case .inspectToken(let options, let file):
+                status = OfflineCommands.inspectToken(
+                    file, options.color, environment: environment, output: writeOutput, errors: writeError)
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
             case .docTables: status = OfflineCommands.docTables(output: writeOutput)

@@ -65,7 +65,7 @@ package final class IRCServer {
     let offers: CapabilityOffers
     let heldPongs = DelayedPongs()
     private(set) var isupport: [[String]] = []
-    let startedAt: ChatTimestamp
+    package let startedAt: ChatTimestamp
     package let cursors: DeliveryCursors
     /// The service `*bridge`.
     let service: PersonID

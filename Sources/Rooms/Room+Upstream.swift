@@ -16,7 +16,9 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn):
                 linkWentDown(reason, wasUp, retryIn, context)
                 opened(context)
-            case .chat(let chat, let byteCount): chatArrived(chat, byteCount: byteCount, context)
+            case .chat(let chat, let byteCount):
+                if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: lane)) }
+                chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
             case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: lane, context)
             case .dropped(let reason, let byteCount, let typeKey):
@@ -99,6 +101,7 @@ extension Room {
 
     func chatReceived(_ event: ChatEvent, _ context: RoomsContext) {
         if waitsForDecision(event, context) { return }
+        traffic.received(event)
         switch event {
         case .message(let message): messageReceived(message, isHistory: false, context)
         case .history(let history): historyReceived(history, context)
@@ -203,6 +206,8 @@ extension Room {
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
         let address = address(ofReplyTo: original?.msgid, by: person.nick, shown.text)
         guard !message.isEmpty else { return }
+        traffic.shown(at: context.now.wall)
+        context.latency.messageShown()
         context.noteChat("down", room: settings.name, nick: person.nick, shown.text)
         if remembered == nil {
             enter(

@@ -59,6 +59,7 @@ package final class Room {
     let idLookups = IDLookups()
     let ambiguous = AmbiguousMessages()
     package let report = LinkReport()
+    package let traffic = RoomTraffic()
     package let life = RoomLife()
 
     package init(
@@ -82,7 +83,7 @@ package final class Room {
                 room: id, settings: settings.link, usesAccount: usesAccount, shared: context.upstream),
             sendBudget: SendBudget(
                 rate: context.settings.upstreamMessagesPerSecond, burst: context.settings.upstreamMessagesBurst),
-            outbox: Outbox(traits),
+            outbox: Outbox(traits), traffic: traffic,
             dialectContext: DialectContext(
                 selfIDs: settings.identity == .single ? [account] : [], room: settings.upstreamRoom))
         if let known = settings.account, settings.identity == .single {

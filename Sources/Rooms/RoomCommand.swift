@@ -47,6 +47,9 @@ extension Room {
     /// Carries out a command of a client.
     @discardableResult
     package func handle(_ command: RoomCommand, from client: ClientID, _ context: RoomsContext) -> RoomReply {
+        if let tap = context.tap, let member = locals[client], let person = context.identities[member.person] {
+            tap(RoomPassage(.fromIRC(command, by: person.nick), over: lane))
+        }
         switch command {
         case .enter(let person, let name, let hasReadMarker, let receipts, let isHeld):
             join(

@@ -47,6 +47,13 @@ extension Transport {
         connections.find(id)?.pointee.setSendLimit(bytes: bytes)
     }
 
+    /// The user of the process at the other end of a Unix socket, as the kernel knows it; nil: unknown, or no such socket.
+    public func peerUser(_ id: ConnectionID) -> UInt32? {
+        guard let connection = connections.find(id) else { return nil }
+        var user: UInt32 = 0
+        return cb_peer_user(connection.pointee.descriptor, &user) >= 0 ? user : nil
+    }
+
     func enlistForFlush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
         if connection.pointee.enlistForFlush() { dirty.append(id) }
     }

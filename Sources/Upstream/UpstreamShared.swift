@@ -1,5 +1,16 @@
 import BridgeTypes
 
+/// A frame as it is on the wire.
+package struct TappedFrame {
+    /// A room, or an account's own link.
+    package var link: RoomID
+    package var isIncoming: Bool
+    package var isBinary: Bool
+    /// The text without the link's secrets; nil: it carries a log-in, or is no text.
+    package var text: String?
+    package var byteCount: Int
+}
+
 /// The state that the links and the accounts of one relay share.
 package final class UpstreamShared {
     package let connects: ConnectQueue
@@ -9,6 +20,8 @@ package final class UpstreamShared {
     /// Counts the changes of secrets.
     package private(set) var secretsVersion = 0
     private var lastCall: UInt64 = 0
+    /// Receives the frames of all links; nil, as nearly always: nobody watches.
+    package var frameTap: ((TappedFrame) -> Void)?
 
     /// - Parameter connectsPerSecond: over all links together; nil: no limit.
     package init(connectsPerSecond: Double?, backends: [BackendSettings]) {

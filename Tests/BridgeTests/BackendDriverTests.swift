@@ -261,7 +261,7 @@ struct BackendDriverTests {
             expires_in_at = "/t/ms"
             expires_in_unit = "ms"
             """
-        let configuration = try load(toml)
+        let configuration = try load(toml + "\n[admin]\nsocket = \"\"")
         let log = Logger(subsystem: .main, configuration: configuration.log, sink: told)
         let notes = NoteLog(sink: told, configuration: configuration.log)
         let service = try await BridgeService.start(

@@ -123,7 +123,7 @@ struct CommandLineTests {
 
     @Test(
         "a page of help fits 80 by 24 and names its flags", arguments: [nil] + CommandName.allCases.map(Optional.some))
-    func help(_ command: CommandName?) {
+    func help(_ command: CommandName?) throws {
         var text = ""
         #expect(OfflineCommands.help(command) { text += $0 } == 0)
         #expect(text.hasSuffix("\n"))

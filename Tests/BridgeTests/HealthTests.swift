@@ -79,6 +79,8 @@ struct HealthTests {
             bind = "irc://127.0.0.1:0"
             [[http]]
             bind = "http://127.0.0.1:0"
+            [admin]
+            socket = ""
             """)
         return try await start(configuration)
     }

@@ -90,7 +90,8 @@ struct LinkLoopbackTests {
         let log = CollectedLog()
         var machine = files
         machine["chatbridge.toml"] =
-            "[server]\ninstance_id = \"test\"\ndrain = \"0s\"\n[storage]\nurl = \"memory:\"\n" + toml
+            "[server]\ninstance_id = \"test\"\ndrain = \"0s\"\n[storage]\nurl = \"memory:\"\n[admin]\nsocket = \"\"\n"
+            + toml
         let environment = testEnvironment(machine)
         let loaded = try ConfigurationLoader.load(ConfigurationRequest(), from: environment).configuration
         var everything = loaded.log

@@ -11,6 +11,8 @@ import Testing
 struct LogEventCoverageTests {
     /// Checked where its whole line is.
     private static let elsewhere = [
+        "admin-closed": "AdminSocketTests.noSocket", "admin-in-use": "AdminSocketTests.twoBridges",
+        "admin-refused": "AdminSocketTests.otherUser", "admin-request": "AdminSocketTests.kick",
         "log-lines-dropped": "LoggingTests.fullPipe", "backend-lifetime-odd": "LoginEndTests.oddLifetimes",
     ]
 

@@ -303,6 +303,9 @@ struct DocumentedKeysTests {
         "media.retention": KeySample("\"1h\"", "\"off\"", elsewhere: serving),
         "media.max_bytes": KeySample("\"1MiB\"", "\"1024GiB\"", elsewhere: serving),
 
+        "admin.socket": KeySample("\"\"", "\"/a\""),
+        "admin.mode": KeySample("\"0660\"", "\"0666\""),
+
         "log.format": KeySample("\"text\"", "\"json\""),
         "log.level": KeySample("\"warn\"", "\"trace\""),
         "log.levels": KeySample("{ upstream = \"debug\" }", "{ room = \"debug\" }"),

@@ -56,6 +56,8 @@ struct KeyCoverageTests {
 
     private static let others = [
         Row("server.state_dir", "BridgeTests/StoreDriverTests.swift", "service"),
+        Row("admin.socket", "BridgeTests/AdminSocketTests.swift", "noSocket"),
+        Row("admin.mode", "BridgeTests/AdminSocketTests.swift", "otherUser"),
         Row("server.prestop_delay", "EndToEnd/stopping.py", "the_order_of_the_end"),
         Row("server.drain", "EndToEnd/lifecycle.py", "sigterm_does_not_wait_for_a_backend_that_is_gone"),
         Row("listeners.bind", "EndToEnd/listeners.py", "a_browser_client_talks_both_ways"),

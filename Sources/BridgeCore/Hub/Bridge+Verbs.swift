@@ -39,15 +39,7 @@ extension Bridge {
     public var clientCount: Int { irc.sessions.count }
 
     /// The states of the rooms in the order of the settings.
-    public var roomStates: [RoomState] {
-        rooms.map { room in
-            RoomState(
-                name: room.settings.name, link: room.link.condition, hasBeenUp: room.link.hasBeenUp,
-                failures: room.link.failures, reason: room.link.isUp ? nil : room.link.lastReason,
-                isOnDemand: room.settings.connect == .whileJoined, isRequired: room.settings.isRequired,
-                hasFailed: room.hasFailed)
-        }
-    }
+    public var roomStates: [RoomState] { rooms.map(state(of:)) }
 
     /// False from the start of a shutdown: no work should be sent here.
     public var isRunning: Bool { lifecycle.phase == .running }

@@ -160,6 +160,8 @@ int cb_listen(int descriptor, int backlog);
 int cb_set_option(int descriptor, int level, int option, int value);
 /// The pending error of a socket, as a positive errno, or 0.
 int cb_socket_error(int descriptor);
+/// The user of the process at the other end of a Unix socket, as of its connect. Source: unix(7), SO_PEERCRED.
+int cb_peer_user(int descriptor, uint32_t *user);
 /// Makes the coming close() send a reset and drop what is queued in the kernel.
 void cb_close_with_reset(int descriptor);
 void cb_close(int descriptor);

@@ -13,6 +13,7 @@ enum CommandHelp {
         ]
         let rows = CommandTable.visibleRows
         lines += rows.filter { $0.place == .main }.map { "  \(padded($0.name.rawValue, to: 9))\($0.summary)" }
+        lines += wrapped("At a running bridge:", rows.filter { $0.place == .live })
         lines += wrapped("Tools:", rows.filter { $0.place == .tool })
         lines += ["", "Flags:"]
         lines += CommandTable.globalFlags.map(line)
@@ -21,7 +22,7 @@ enum CommandHelp {
     }
 
     private static func page(_ row: CommandRow) -> String {
-        let operand = row.operandName.map { row.isHidden ? " \($0)" : " [\($0)]" } ?? ""
+        let operand = row.operandName.map { row.isHidden || row.needsOperand ? " \($0)" : " [\($0)]" } ?? ""
         var lines = ["Usage: chatbridge \(row.name.rawValue)\(operand) [FLAGS]", "", capitalized(row.summary) + "."]
         lines += row.details
         if !row.flags.isEmpty { lines += ["", "Flags:"] + row.flags.map(line) }

@@ -68,6 +68,10 @@ enum Invocation: Equatable, Sendable {
     case man
     case cert(CertOptions)
     case hashPassword(iterations: Int)
+    /// `socket` nil: the configuration's.
+    case live(GlobalOptions, LiveCommand, socket: String?)
+    /// `-` is standard input.
+    case inspectToken(GlobalOptions, file: String)
     case version
     case help(CommandName?)
     /// `only`: one case, from 1; nil: all of them and the report.
@@ -116,6 +120,9 @@ enum CommandLineParser {
         }
 
         let options = try globalOptions(split.flags)
+        if let live = try liveCommand(command.name, split) {
+            return .live(options, live, socket: split.value(of: "socket"))
+        }
         switch command.name {
         case .run: return .run(options)
         case .demo: return .demo(options)
@@ -139,6 +146,9 @@ enum CommandLineParser {
                 "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)"
             }
             return .hashPassword(iterations: number ?? SCRAMVerifier.defaultIterations)
+        case .status, .rooms, .clients, .tail, .say, .history, .export, .backup, .drain:
+            throw UsageError(message: "\"\(command.name.rawValue)\" is about a running bridge")
+        case .token: return .inspectToken(options, file: try tokenFile(split))
         case .version: return .version
         case .help:
             return .help(try split.operands.first.map { word throws(UsageError) in try commandName(word) })
@@ -166,7 +176,7 @@ enum CommandLineParser {
     }
 
     /// The value of a flag as a number; nil without the flag.
-    private static func number(
+    static func number(
         _ words: Words, _ flag: String, in range: ClosedRange<Int>, otherwise message: (String) -> String
     ) throws(UsageError) -> Int? {
         guard let text = words.value(of: flag) else { return nil }
@@ -237,9 +247,21 @@ enum CommandLineParser {
         }
     }
 
+    private static func tokenFile(_ split: Words) throws(UsageError) -> String {
+        guard split.operands.first == "inspect" else {
+            let word = split.operands.first ?? ""
+            let hint = NearestName.hint(for: word, among: ["inspect"])
+            throw UsageError(
+                message: word.isEmpty
+                    ? "\"token\" needs a word: inspect FILE"
+                    : "\"token\" has no \"\(word)\"\(hint); there is inspect FILE")
+        }
+        return split.operands.count > 1 ? split.operands[1] : "-"
+    }
+
     // MARK: - Words
 
-    private struct Words {
+    struct Words {
         var command: String?
         var operands: [String] = []
         /// In order; the value of a flag without one is empty.

@@ -22,6 +22,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
     case docTables = "doc-tables"
+    case status, rooms, clients, tail, say, history, export, backup, drain, token
 }
 
 /// A command: its name, arguments and help.
@@ -37,11 +38,12 @@ struct CommandRow: Sendable {
     let details: [String]
     /// For the project's own tests: not in the overview and never suggested.
     var isHidden = false
+    var needsOperand = false
     var place = OverviewPlace.main
 
     /// Where the overview has it: with its summary, or in a line of names.
     enum OverviewPlace: Sendable {
-        case main, tool
+        case main, live, tool
     }
 }
 
@@ -57,7 +59,9 @@ enum CommandTable {
         CommandFlag("version", "show the version"),
     ]
 
-    static let rows = [
+    static let rows = ownRows + liveRows
+
+    private static let ownRows = [
         CommandRow(
             name: .run, summary: "relay between the configured rooms and IRC (default)", operandName: nil, flags: [],
             details: [

@@ -116,9 +116,11 @@ struct BridgePlan: Sendable {
         }
         if let media { driver.serve(media) }
         let others: [any LoopClient] = [backendDriver.client, backendDriver.files]
+        let service = AdminService(driver, store: store, loop: loop, instanceID: settings.instanceID)
         let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
-            serviceManager: manager(of: bridge, note), others: others + (media.map { [$0] } ?? []))
+            serviceManager: manager(of: bridge, note), admin: AdminServer(service, note: note),
+            others: others + (media.map { [$0] } ?? []))
         return (router, media)
     }
 
@@ -180,6 +182,29 @@ struct BridgePlan: Sendable {
         }
         ClientListener.leadToTLS(&listeners, configuration.listeners, ports: ports)
         return (Dictionary(listeners.map { ($0, $1) }, uniquingKeysWith: { first, _ in first }), addresses)
+    }
+
+    /// Opens the admin socket, where one is configured. The relay works without it, so a failure is a warning.
+    func serveAdmin(
+        _ server: AdminServer?, _ environment: ConfigurationEnvironment, _ log: Logger, _ transport: Transport
+    ) {
+        let place = configuration.admin.path(
+            stateDirectory: configuration.server.stateDirectory, environment: environment)
+        guard let server, let path = place else { return }
+        let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        do throws(TransportError) {
+            guard folder.isEmpty || StateFile.makeDirectory(folder) else {
+                throw .systemCallFailed(call: "mkdir", errno: errno)
+            }
+            try server.listen(path: path, mode: configuration.admin.mode ?? 0o600, transport)
+        } catch .addressInUse {
+            log.warn(
+                "admin-in-use", "another process answers at the admin socket; this one has none",
+                ["path": LogValue(path)])
+        } catch {
+            log.warn(
+                "admin-closed", "the admin socket cannot be opened: \(error)", ["path": LogValue(path)])
+        }
     }
 
     /// Opens the HTTP listeners.

@@ -48,6 +48,7 @@ struct BridgeService {
                 if stopsOnSignals { try stopOnSignals(log, reload, transport) }
                 let (listeners, addresses) = try plan.listen(transport)
                 let httpAddresses = try plan.serveHTTP(router, media, store: stored?.driver, transport)
+                plan.serveAdmin(router.admin, environment, log, transport)
                 stored?.driver.start(on: loop)
                 router.bridge.start(transport, listeners: listeners)
                 return (addresses, httpAddresses)
@@ -70,7 +71,7 @@ struct BridgeService {
                 "the database was damaged: it is set aside, and nothing is known of what was said before",
                 ["path": LogValue(stored.driver.path), "moved-to": LogValue(aside)])
         }
-        if let reason = stored.exclusiveReason {
+        if let reason = stored.driver.exclusiveReason {
             log.warn(
                 "store-alone",
                 "the database is open for this process alone, no other can look into it until the next start: \(reason)",
@@ -115,7 +116,10 @@ struct BridgeService {
     func waitUntilStopped() async -> String? {
         for await _ in ended {}
         // Until now supervisors could read the readiness.
-        loop.enqueue { ($0.delegate as? ConnectionRouter)?.httpServer.close($0) }
+        loop.enqueue {
+            ($0.delegate as? ConnectionRouter)?.httpServer.close($0)
+            $0.adminServer?.close($0)
+        }
         // The last lines are queued; the loop sends as much as it can when it stops.
         loop.stop()
         loop.waitUntilStopped()

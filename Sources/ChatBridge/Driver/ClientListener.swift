@@ -5,6 +5,8 @@ import Transport
 /// The driver's view of a listener: the origin of its clients, and their STS policy.
 struct ClientListener {
     var bind: ListenerAddress
+    /// ``bind`` as text, which all its clients share.
+    let label: String
     /// Proxies trusted for client addresses.
     var proxies = TrustedPeers()
     /// Nil: clients speak IRC as it is.
@@ -13,10 +15,13 @@ struct ClientListener {
     /// Names of TLS clients that ``sts`` is for; none: any name.
     var stsNames: [String] = []
 
-    init(bind: ListenerAddress) { self.bind = bind }
+    init(bind: ListenerAddress) {
+        self.bind = bind
+        label = bind.description
+    }
 
     init(_ listener: ListenerConfiguration, serverName: String) {
-        bind = listener.bind
+        self.init(bind: listener.bind)
         proxies = TrustedPeers(listener.trustedProxies)
         if bind.isWebSocket { site = WebSocketSite(listener, serverName: serverName) }
         if case .lasting(let duration) = listener.sts, bind.scheme == .ircs {
@@ -30,11 +35,14 @@ struct ClientListener {
     /// - Parameter peer: the client, as the socket or a trusted proxy names it; the proxy itself where it names none.
     func origin(of peer: SocketAddress, requestedName: String?) -> ClientOrigin {
         let address = if case .unix = peer { ClientOrigin.localName } else { peer.host }
-        return ClientOrigin(
+        var origin = ClientOrigin(
             address: address, isLocal: peer.isLoopback || proxies.contains(peer),
             // Clients of a proxy are remote, even on a loopback listener.
             isListenerLocal: bind.isLoopback && proxies.isEmpty, allowsLogin: bind.allowsLogin,
             sts: announcement(requestedName: requestedName))
+        origin.isUnixSocket = bind.isUnixSocket
+        origin.listener = label
+        return origin
     }
 
     /// A client that named no host learns nothing about one.

@@ -28,6 +28,7 @@ struct NoteLog: Sendable {
         if event.hasPrefix("client-") || ["bad-line", "foreign-protocol", "wrong-password"].contains(event) {
             return .downstream
         }
+        if event.hasPrefix("admin-") { return .main }
         return event.hasPrefix("accept-") ? .transport : .room
     }
 }

@@ -19,12 +19,15 @@ final class StoreDriver: Sendable {
 
     /// Where the database lies; for people.
     let path: String
+    /// Why no other process can look into the file until the next start; nil: it can.
+    let exclusiveReason: String?
     private let store: Store
     private let record = StoreRecord()
 
-    private init(_ store: Store, path: String) {
+    private init(_ store: Store, path: String, exclusiveReason: String?) {
         self.store = store
         self.path = path
+        self.exclusiveReason = exclusiveReason
     }
 
     // MARK: - The beginning
@@ -35,8 +38,6 @@ final class StoreDriver: Sendable {
         var state: StoredState
         /// The file was damaged and lies here now; the store began anew.
         var movedAside: String?
-        /// Why no other process can look into the file until the next start; nil: it can.
-        var exclusiveReason: String?
     }
 
     /// Opens the configured store; nil where storage is in memory. Blocks on the disk.
@@ -66,8 +67,8 @@ final class StoreDriver: Sendable {
             throw StartError(description: "The database \(path) cannot be read: \(error.sentence).")
         }
         return Opened(
-            driver: StoreDriver(store, path: path), state: state, movedAside: opening.movedAside,
-            exclusiveReason: opening.exclusiveReason)
+            driver: StoreDriver(store, path: path, exclusiveReason: opening.exclusiveReason), state: state,
+            movedAside: opening.movedAside)
     }
 
     private static func unwritable(_ folder: String, _ reason: String) -> StartError {
@@ -131,6 +132,24 @@ final class StoreDriver: Sendable {
         store.readMessages(
             key, after: after, through: through, limit: limit,
             Self.answer(on: loop) { $0.messagesRead(id, $1, now: $2) })
+    }
+
+    /// The same for an asker beside the bridge; `done` is called on the loop.
+    func read(
+        _ key: StoredRoomKey, after: Int64, through: Int64, limit: Int, on loop: NetworkLoop,
+        _ done: @escaping @Sendable (Result<[StoredMessage], StoreFailure>, Transport) -> Void
+    ) {
+        store.readMessages(key, after: after, through: through, limit: limit) { outcome in
+            loop.enqueue { done(outcome, $0) }
+        }
+    }
+
+    /// The same for an asker beside the bridge; `done` is called on the loop.
+    func find(
+        _ key: StoredRoomKey, _ query: StoredPageQuery, on loop: NetworkLoop,
+        _ done: @escaping @Sendable (Result<StoredPlaces, StoreFailure>, Transport) -> Void
+    ) {
+        store.findPlaces(key, query) { outcome in loop.enqueue { done(outcome, $0) } }
     }
 
     func findPlaces(_ id: StoreReadID, _ key: StoredRoomKey, _ query: StoredPageQuery, on loop: NetworkLoop) {

@@ -8,6 +8,8 @@ final class ConnectionRouter: TransportDelegate {
     let bridge: BridgeDriver
     let httpServer: HTTPServer
     let serviceManager: ServiceManagerClient?
+    /// The admin socket, where there is one.
+    let admin: AdminServer?
     private let clients: [any LoopClient]
     /// Called at the end of each turn of the loop.
     var turnEnded: (Transport) -> Void = { _ in }
@@ -17,13 +19,14 @@ final class ConnectionRouter: TransportDelegate {
     /// - Parameter others: more clients of the loop, such as an ``HTTPClient``.
     init(
         bridge: BridgeDriver, httpServer: HTTPServer, serviceManager: ServiceManagerClient? = nil,
-        others: [any LoopClient] = []
+        admin: AdminServer? = nil, others: [any LoopClient] = []
     ) {
         self.bridge = bridge
         self.httpServer = httpServer
         self.serviceManager = serviceManager
+        self.admin = admin
         // Last, so that it hears of what the others did in a turn.
-        clients = [httpServer] + others + (serviceManager.map { [$0] } ?? [])
+        clients = [httpServer] + (admin.map { [$0] } ?? []) + others + (serviceManager.map { [$0] } ?? [])
     }
 
     private func owner(_ id: ConnectionID) -> any TransportDelegate {

@@ -40,11 +40,12 @@ struct Readiness: Equatable {
 
     /// - Parameter isStrict: every room counts that is not up. Without, a room counts until it was up for the first time,
     ///   and once it has failed: other outages are the backend's, and removing the relay from service does not help.
-    ///   Rooms that connect on demand never count: clients could otherwise take the relay out of service.
+    ///   Rooms that connect on demand never count: clients could otherwise take the relay out of service. Nor do
+    ///   those that an administrator disabled.
     init(rooms: [RoomState], isRunning: Bool, storage: StoreCondition = .sound, isStrict: Bool) {
         reasons = isRunning ? [] : ["stopping"]
         if case .failing(let reason) = storage { reasons.append("storage: \(reason)") }
-        for room in rooms where room.isRequired && !room.isOnDemand && !room.isUp {
+        for room in rooms where room.isRequired && !room.isOnDemand && !room.isDisabled && !room.isUp {
             guard isStrict || !room.hasBeenUp || room.hasFailed else { continue }
             let tries =
                 switch room.failures {

@@ -55,6 +55,17 @@ enum LogEventTable {
             "reload-deferred", .warn,
             means: "SIGHUP: `key` differs, and stays as it was until a restart",
             remedy: "restart when it suits, or undo the change"),
+        LogEvent("admin-request", .info, means: "an administrator asked at the admin socket for a change"),
+        LogEvent(
+            "admin-refused", .warn, means: "another user's process asked at the admin socket and was not answered",
+            remedy: "run the command as the bridge's user or as root, or narrow `mode` in [admin]"),
+        LogEvent(
+            "admin-in-use", .warn,
+            means: "another process answers at the admin socket; this one has none",
+            remedy: "give each bridge a `socket` in [admin], or a `state_dir`, of its own"),
+        LogEvent(
+            "admin-closed", .warn, means: "the admin socket cannot be opened; the bridge runs without it",
+            remedy: "see that its folder exists and may be written to, or set `socket` in [admin]"),
         LogEvent(
             "socket-unused", .warn,
             means: "the service manager handed over a socket that no `bind` names",

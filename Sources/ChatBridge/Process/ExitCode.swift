@@ -11,6 +11,7 @@ struct ExitCodeRow: Sendable {
 
 enum ExitCode {
     static let ok: Int32 = 0
+    static let notReady: Int32 = 1
     static let usage: Int32 = 64
     static let data: Int32 = 65
     static let noInput: Int32 = 66
@@ -18,6 +19,7 @@ enum ExitCode {
     static let software: Int32 = 70
     static let cannotCreate: Int32 = 73
     static let inputOutput: Int32 = 74
+    static let noPermission: Int32 = 77
     static let configuration: Int32 = 78
     /// Ended by a signal at once, as shells say it; the signal's number is added.
     static let signalBase: Int32 = 128
@@ -26,6 +28,9 @@ enum ExitCode {
         ExitCodeRow(
             code: ok, name: "OK", brief: "done",
             meaning: "done; of a daemon: stopped in order, everything is stored"),
+        ExitCodeRow(
+            code: notReady, name: "NOTREADY", brief: "not ready",
+            meaning: "`status --ready`: the bridge is not ready, or none answers"),
         ExitCodeRow(
             code: usage, name: "USAGE", brief: "usage error", meaning: "unknown command, flag or operand"),
         ExitCodeRow(
@@ -45,6 +50,9 @@ enum ExitCode {
         ExitCodeRow(
             code: inputOutput, name: "IOERR", brief: "not all stored",
             meaning: "stopped, but the last messages could not be stored"),
+        ExitCodeRow(
+            code: noPermission, name: "NOPERM", brief: "not permitted",
+            meaning: "the admin socket may not be opened, or does not answer this user"),
         ExitCodeRow(
             code: configuration, name: "CONFIG", brief: "configuration errors",
             meaning: "the configuration has errors, all printed"),

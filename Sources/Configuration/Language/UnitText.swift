@@ -9,7 +9,7 @@ package enum DurationText {
     static let maxMilliseconds: Int64 = 3650 * 86_400_000
 
     /// Reads `500ms`, `30s`, `5m`, `12h`, `7d`; `0` and `off` are zero. Nil for anything else.
-    static func parse(_ text: String) -> Duration? {
+    package static func parse(_ text: String) -> Duration? {
         if text == "0" || text == "off" { return .zero }
         guard let unitStart = text.firstIndex(where: { !$0.isASCII || !$0.isNumber }),
             let count = Int64(text[..<unitStart]),

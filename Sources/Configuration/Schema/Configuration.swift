@@ -24,6 +24,7 @@ package struct Configuration: Equatable, Sendable {
     /// None by default: an unrequested port may belong to another program.
     package var http: [HTTPConfiguration] = []
     package var media = MediaConfiguration()
+    package var admin = AdminConfiguration()
     package var log = LogConfiguration()
 
     package init() {}
@@ -87,6 +88,9 @@ enum ConfigurationSchema {
             about: """
                 files: uploads (FILEHOST), and signed links of the bridge's own, see docs/BACKENDS.md#files
                 """),
+        ConfigurationKey(
+            "admin", \.admin, .section(AdminConfiguration.rows),
+            about: "the socket of `chatbridge status`, `tail` and others, see docs/ADMIN.md"),
         ConfigurationKey(
             "log", \.log, .section(LogConfiguration.rows),
             about: "the log"),

@@ -93,4 +93,19 @@ extension IRCServer {
         quit(session, reason: "Connection closed")
         emit(.closeClient(session.id))
     }
+
+    // MARK: - By an administrator
+
+    /// Closes a client's connection. False: there is none of that number.
+    package func disconnect(_ client: ClientID, reason: String) -> Bool {
+        guard let session = sessions[client], session.state != .closed else { return false }
+        close(session, reason: reason)
+        return true
+    }
+
+    /// The service `*bridge` as the sender of a message.
+    package var serviceSpeaker: RoomSpeaker? { context.identities[service].map { RoomSpeaker($0) } }
+
+    /// An open room by its channel.
+    package func openRoom(channel: String) -> Room? { room(channel: channel) }
 }

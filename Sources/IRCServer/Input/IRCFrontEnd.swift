@@ -14,6 +14,7 @@ final class IRCFrontEnd: RoomFrontEnd {
     }
 
     func show(_ event: RoomEvent, in room: Room, to readers: RoomAudience) {
+        if let tap = server.context.tap { tap(RoomPassage(.toIRC(event), in: room)) }
         var deaf: Set<ClientID> = []
         if server.choices.hasMutes, let person = readers.by { deaf = server.clientsMuting(person) }
         channel.show(event, in: room, to: readers, besides: deaf)

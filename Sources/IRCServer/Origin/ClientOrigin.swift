@@ -14,7 +14,21 @@ public struct ClientOrigin: Equatable, Sendable {
     public var allowsLogin: Bool
     /// Whether the client's lines come over a WebSocket, whose Close carries the reason of a disconnect.
     public var isWebSocket = false
+    public var isUnixSocket = false
     public var security: Security
+    /// The listener's address as configured, for the operator.
+    public var listener = ""
+
+    /// What carries the client's lines.
+    public enum Transport: String, CaseIterable, Sendable {
+        case tcp, tls, ws, unix
+    }
+
+    public var transport: Transport {
+        if isWebSocket { return .ws }
+        if isUnixSocket { return .unix }
+        return security == .plain ? .tcp : .tls
+    }
 
     /// Whether the client gets ERROR before a transient disconnect. Clients in browsers take ERROR as a reason not to
     /// reconnect, and a Close without one as a reason to reconnect.

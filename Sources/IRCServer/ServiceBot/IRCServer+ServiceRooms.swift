@@ -259,19 +259,13 @@ extension IRCServer {
         let host = room.settings.url.host
         // A login waiting for its next attempt delays the room's link.
         serverWishes.append(.retryLogin(at: room.settings.backend))
-        switch room.link.state {
-        case .open where !room.isLeaving:
-            let events = context.drive(room.link) { room.link.drop("an administrator asked for a new link", &$0) }
-            room.handle(events, context)
-            room.link.start(context)
-            say("The link of \(room.channel) to \(host) was closed and is opened anew.", to: session)
-        case .waiting:
-            room.link.start(context)
-            say("\(host) is tried now for \(room.channel).", to: session)
-        case .stopped, .closing, .open:
+        switch room.reconnect(context) {
+        case .reopening: say("The link of \(room.channel) to \(host) was closed and is opened anew.", to: session)
+        case .trying: say("\(host) is tried now for \(room.channel).", to: session)
+        case .onDemand:
             say("\(room.channel) has no link now: it is opened when somebody enters.", to: session)
-        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking:
-            return say("\(room.channel) is being linked to \(host) at this moment.", to: session)
+        case .underWay: return say("\(room.channel) is being linked to \(host) at this moment.", to: session)
+        case .disabled: return say("The link of \(room.channel) was disabled at the admin socket.", to: session)
         }
         context.note(
             .info, "link-renewed", "an administrator asked for a new link",

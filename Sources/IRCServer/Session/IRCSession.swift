@@ -67,13 +67,13 @@ package final class IRCSession {
     // One per client, idle ones included: state that most of them rarely need is stored out of line.
     package let id: ClientID
     /// Changes once at most, by WEBIRC.
-    private(set) var origin: ClientOrigin
-    var isReadingPaused = false
+    package private(set) var origin: ClientOrigin
+    package var isReadingPaused = false
     /// Half-closed: it sends no more; earlier input is still being processed.
     private(set) var hasEnded = false
     /// It does not read any more either.
     private(set) var hasNoReader = false
-    let connectedAt: ChatTimestamp
+    package let connectedAt: ChatTimestamp
     let terms: Terms
     /// The person of a registered session; else an id that no person has.
     private var standing = IRCSession.isRegistering
@@ -83,7 +83,7 @@ package final class IRCSession {
     private(set) var negotiation: IRCCapabilityNegotiation
     private var budgetLevel: TokenBucket.Level
     private var tagBudgetLevel: TokenBucket.Level
-    private(set) var nick: String?
+    package private(set) var nick: String?
 
     var state: State {
         switch standing {
@@ -134,7 +134,7 @@ package final class IRCSession {
 
     // Flow control.
     private(set) var lastReceivedAt: MonotonicInstant
-    private(set) var lastSpokeAt: ChatTimestamp
+    package private(set) var lastSpokeAt: ChatTimestamp
     /// `.min`: no ping is pending.
     private var pingInstant = MonotonicInstant(nanoseconds: .min)
     package private(set) var rooms: ShortList<RoomID> = []
@@ -367,7 +367,7 @@ package final class IRCSession {
     }
     var displayNick: String { nick ?? "*" }
 
-    var person: PersonID? {
+    package var person: PersonID? {
         if case .registered(let person) = state { return person }
         return nil
     }

@@ -61,7 +61,8 @@ package final class OwnLink: SendLane {
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
-        person: PersonID, sendBudget: SendBudget, outbox: Outbox, upstream: UpstreamShared
+        person: PersonID, sendBudget: SendBudget, outbox: Outbox, traffic: RoomTraffic,
+        upstream: UpstreamShared
     ) {
         self.room = roomID
         self.login = login
@@ -82,7 +83,7 @@ package final class OwnLink: SendLane {
                 room: id, settings: Self.linkSettings(room, account),
                 usesAccount: login.backend.map { upstream.hasLogin($0) } ?? false,
                 shared: upstream),
-            sendBudget: sendBudget, outbox: outbox, dialectContext: dialectContext)
+            sendBudget: sendBudget, outbox: outbox, traffic: traffic, dialectContext: dialectContext)
     }
 
     private static func linkSettings(_ room: RoomSettings, _ account: String) -> LinkSettings {

@@ -36,7 +36,8 @@ extension Room {
             id: context.ownLinkID(account: account, room: id), room: settings, roomID: id, account: account,
             login: login, puppet: puppet, person: person,
             sendBudget: SendBudget(rate: lane.sendBudget.rate, burst: lane.sendBudget.burst),
-            outbox: own.takeResting(of: account) ?? Outbox(traits), upstream: context.upstream)
+            outbox: own.takeResting(of: account) ?? Outbox(traits), traffic: traffic,
+            upstream: context.upstream)
     }
 
     private func open(_ own: OwnLink, _ context: RoomsContext) {
@@ -116,7 +117,9 @@ extension Room {
             switch event {
             case .up: ownCameUp(own, context)
             case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
-            case .chat(let chat, _): ownReceived(chat, own, context)
+            case .chat(let chat, _):
+                if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: own)) }
+                ownReceived(chat, own, context)
             // The room's link counts undecodable frames, and fetches the history.
             case .loginRenewed: pump(own, context)
             case .dropped: break

@@ -14,6 +14,12 @@ extension Room {
     /// The number of unconfirmed messages of the room's own link.
     package var waitingCount: Int { lane.outbox.count }
 
+    /// When the oldest queued or unconfirmed message over any link was accepted; nil: there is none.
+    package var waitingSince: MonotonicInstant? { lanes.compactMap(\.outbox.oldestAcceptedAt).min() }
+
+    /// The number of queued and unconfirmed messages over any link.
+    package var waitingCountOfAll: Int { lanes.reduce(0) { $0 + $1.outbox.count } }
+
     /// No message is queued or unconfirmed, over any link.
     package var isSilent: Bool { lanes.allSatisfy(\.outbox.isEmpty) }
 
@@ -77,6 +83,7 @@ extension Room {
         // IRC sent one message, so one is shown: with the last piece, and only once.
         guard lane.persistArrival(entry, by: proof, context) else { return }
         if entry.isShown { return learnShown(entry, upstreamID, lane, context) }
+        traffic.confirmed(at: context.now.wall)
         let origin = entry.origin
         let shownAt = lineTime(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id

@@ -30,6 +30,8 @@ package class SendLane {
     /// The identity of the link, and the backend's properties of the room.
     package final private(set) var dialectContext: DialectContext
     final var outbox: Outbox
+    /// The room's.
+    final let traffic: RoomTraffic
     final let failureNotices = FailureNotices()
     final var sendBudget: SendBudget
     final var delivery: DeliveryConfirmation
@@ -47,13 +49,14 @@ package class SendLane {
 
     init(
         account: String, settings: RoomSettings, link: UpstreamSession, sendBudget: SendBudget, outbox: Outbox,
-        dialectContext: DialectContext
+        traffic: RoomTraffic, dialectContext: DialectContext
     ) {
         self.id = link.room
         self.settings = settings
         self.account = account
         self.sendBudget = sendBudget
         self.outbox = outbox
+        self.traffic = traffic
         self.dialectContext = dialectContext
         traits = settings.dialect.traits
         delivery = DeliveryConfirmation(traits)
@@ -129,6 +132,8 @@ package class SendLane {
             case .frame, .several:
                 guard link.send(encoded.frames ?? [], context) else { return failures }
                 outbox.markNextWritten(at: now, frameCount: link.frameCount)
+                if let tap = context.tap { tap(RoomPassage(.toBackend(.message(message)), over: self)) }
+                context.latency.messageWritten(after: now - entry.acceptedAt)
             case .unsupported(.tooLong) where splitNext(entry): continue
             case .unsupported(let reason):
                 if let refused = outbox.removeNext() {
@@ -165,6 +170,8 @@ package class SendLane {
             link.send(entry.frames, context)
         {
             outbox.markRecordedWritten(at: context.now.monotonic, frameCount: link.frameCount)
+            if let tap = context.tap { tap(RoomPassage(.toBackend(.message(entry.message)), over: self)) }
+            context.latency.messageWritten(after: context.now.monotonic - entry.acceptedAt)
         }
     }
 
@@ -174,7 +181,10 @@ package class SendLane {
         guard canSpeak, let frames = settings.dialect.encode(command, context: dialectContext).frames else {
             return false
         }
-        return link.send(frames, context)
+        guard link.send(frames, context) else { return false }
+        traffic.sent(command)
+        if let tap = context.tap { tap(RoomPassage(.toBackend(command), over: self)) }
+        return true
     }
 
     /// The same for a user's action within the rate limit. False: the limit is reached.

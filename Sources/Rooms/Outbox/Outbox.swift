@@ -207,6 +207,7 @@ struct Outbox {
 
     var count: Int { lists.count }
     var isEmpty: Bool { lists.count == 0 }
+    var oldestAcceptedAt: MonotonicInstant? { lists.oldest.flatMap { lists[$0]?.acceptedAt } }
     /// All entries; those of each author in the order of writing. For tests and for shutdown: it copies.
     var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
     /// The number of ``entries`` that may be on the wire.

@@ -28,7 +28,10 @@ package final class RoomsContext {
     /// There is persistent storage.
     package let isDurable: Bool
     package let ledger = StoreLedger()
+    package let latency = RelayLatency()
     private var lanesAwaitingStore: Set<RoomID> = []
+    /// Receives what goes in and out of all rooms; nil, as nearly always: nobody watches.
+    package var tap: ((RoomPassage) -> Void)?
     /// Base URLs of backends that require a token for files, by the backend's name.
     package private(set) var guardedBases: [String: HTTPURL]
     /// Files uploaded here, which also resolve links quoted in messages.

@@ -133,6 +133,27 @@ final class SQLiteConnection {
         sqlite3_exec(handle, "PRAGMA \(pragma) = \(value)", nil, nil, nil)
     }
 
+    /// Copies the database into another, some pages at a time.
+    ///
+    /// - Parameter progress: is told the pages copied and all of them.
+    func copy(
+        into target: SQLiteConnection, pagesAtOnce: Int32, _ progress: (Int, Int) -> Void
+    ) throws(SQLiteError) {
+        guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
+            throw SQLiteError(sqlite3_errcode(target.handle), on: target.handle)
+        }
+        var result = SQLITE_OK
+        while result == SQLITE_OK {
+            result = sqlite3_backup_step(backup, pagesAtOnce)
+            let total = Int(sqlite3_backup_pagecount(backup))
+            progress(total - Int(sqlite3_backup_remaining(backup)), total)
+        }
+        let end = sqlite3_backup_finish(backup)
+        guard result == SQLITE_DONE, end == SQLITE_OK else {
+            throw SQLiteError(end == SQLITE_OK ? result : end, on: target.handle)
+        }
+    }
+
     /// Moves as much as possible from the log into the database, without waiting for readers.
     func checkpoint() {
         sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)

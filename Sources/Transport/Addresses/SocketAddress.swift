@@ -147,7 +147,7 @@ extension SocketAddress {
     }
 
     /// Calls `body` with the address as the kernel takes it.
-    func withSocketAddress<R>(_ body: (UnsafeRawPointer, UInt32) -> R) -> R {
+    package func withSocketAddress<R>(_ body: (UnsafeRawPointer, UInt32) -> R) -> R {
         switch self {
         case .ipv4(let address, let port):
             var kernel = sockaddr_in()

@@ -703,6 +703,9 @@ package final class BackendAccount {
         }
     }
 
+    /// When the token in use ends; nil: not known, or never.
+    package var expiresAt: MonotonicInstant? { held?.expiresAt }
+
     // MARK: - Identity
 
     /// The account's identity, where the backend has named it.

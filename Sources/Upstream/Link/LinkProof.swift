@@ -42,11 +42,16 @@ package struct LinkProof {
     }
 
     /// An answer settles its ping and those before it. Inside the JSON one may not say to which it is; then it is to the oldest.
-    package mutating func answered(_ ref: String?) {
+    ///
+    /// - Returns: when the ping was sent; nil: the answer is to none.
+    @discardableResult
+    package mutating func answered(_ ref: String?) -> MonotonicInstant? {
         let index = ref.map { ref in asked.firstIndex { $0.ref == ref } } ?? asked.firstIndex(where: \.isInJSON)
-        guard let index else { return }
-        advance(to: asked[index].at)
+        guard let index else { return nil }
+        let sent = asked[index].at
+        advance(to: sent)
         asked.removeFirst(index + 1)
+        return sent.monotonic
     }
 
     /// A message arrived that the server stamped with this time.

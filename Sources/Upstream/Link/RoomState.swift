@@ -25,10 +25,12 @@ public struct RoomState: Equatable, Sendable {
     public var isRequired: Bool
     /// Not up for longer than `give_up_after`.
     public var hasFailed: Bool
+    /// An administrator closed the link, and wants none for now.
+    public var isDisabled: Bool
 
     public init(
         name: String, link: Link, hasBeenUp: Bool, failures: Int, reason: String?, isOnDemand: Bool = false,
-        isRequired: Bool = true, hasFailed: Bool = false
+        isRequired: Bool = true, hasFailed: Bool = false, isDisabled: Bool = false
     ) {
         self.name = name
         self.link = link
@@ -38,6 +40,7 @@ public struct RoomState: Equatable, Sendable {
         self.isOnDemand = isOnDemand
         self.isRequired = isRequired
         self.hasFailed = hasFailed
+        self.isDisabled = isDisabled
     }
 
     public var isUp: Bool { link == .up }

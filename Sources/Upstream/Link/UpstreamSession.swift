@@ -142,6 +142,8 @@ package final class UpstreamSession {
     let traits: DialectTraits
     private var policy: ReconnectPolicy
     package private(set) var state: State = .stopped
+    /// An administrator wants no connection; ``start(_:)`` does nothing.
+    package private(set) var isDisabled = false
     var stage: Stage = .usable
     var renewal: Renewal = .none
     /// When the backend last took a renewed login on this socket.
@@ -163,7 +165,9 @@ package final class UpstreamSession {
     package private(set) var isUp = false
     /// The session was usable at least once since the program started.
     package private(set) var hasBeenUp = false
-    private var upSince: MonotonicInstant?
+    package private(set) var upSince: MonotonicInstant?
+    /// Between the last answered ping of this session and its answer; nil: none was answered.
+    package private(set) var roundTrip: Duration?
     /// Logins that the backend accepted: sessions that became usable, and renewals on these.
     package private(set) var loginsTaken: UInt64 = 0
     /// How long the last session was usable, where the backend closed it with a code that may be about the login; it may
@@ -265,7 +269,7 @@ package final class UpstreamSession {
 
     /// Starts or restarts trying, without waiting for a back-off in progress.
     package func start(_ turn: inout Turn) {
-        guard state == .stopped || state == .waiting else { return }
+        guard state == .stopped || state == .waiting, !isDisabled else { return }
         turn.timers.cancel(.link(room))
         state = .gated
         shared.connects.request(room, inTurnOf: backendInTurn, &turn)
@@ -520,13 +524,17 @@ package final class UpstreamSession {
         var pongs: [UInt64?] = []
         connection?.bytesReceived(bytes, output: &turn.writer, using: &turn.random) { event in
             switch event {
-            case .text(let payload): reading.received(payload, isBinary: false)
-            case .binary(let payload): reading.received(payload, isBinary: true)
+            case .text(let payload):
+                if shared.frameTap != nil { tap(payload, isBinary: false, isIncoming: true) }
+                reading.received(payload, isBinary: false)
+            case .binary(let payload):
+                if shared.frameTap != nil { tap(payload, isBinary: true, isIncoming: true) }
+                reading.received(payload, isBinary: true)
             case .ping: break
             case .pong(let payload):
                 let payload = String(decoding: payload, as: UTF8.self)
                 pongs.append(UInt64(payload))
-                proof.answered(payload)
+                pingAnswered(payload)
             case .closeReceived(let code, let reason): closed = (code, reason)
             case .failed(let what): failure = what
             }
@@ -573,6 +581,7 @@ package final class UpstreamSession {
         frameCount += UInt64(frames.count)
         for frame in frames {
             frame.bytes.withUnsafeBytes { payload in
+                if shared.frameTap != nil { tap(payload, isBinary: frame.isBinary, isIncoming: false) }
                 if frame.isBinary {
                     _ = connection?.send(binary: payload, output: &turn.writer, using: &turn.random)
                 } else {
@@ -643,8 +652,12 @@ package final class UpstreamSession {
 
     /// An answer inside the JSON; one without a reference is to the last question.
     func pongReceived(_ ref: String?) {
-        proof.answered(ref)
+        pingAnswered(ref)
         if let livenessProbe, ref.map({ $0 == livenessProbe.ref.rawValue }) ?? true { self.livenessProbe = nil }
+    }
+
+    private func pingAnswered(_ ref: String?) {
+        if let sentAt = proof.answered(ref) { roundTrip = lastByteAt - sentAt }
     }
 
     private func flush(_ turn: inout Turn) {
@@ -786,6 +799,7 @@ package final class UpstreamSession {
         connection = nil
         isUp = false
         upSince = nil
+        roundTrip = nil
         pingSentAt = nil
         livenessProbe = nil
         unansweredPings = []
@@ -795,6 +809,9 @@ package final class UpstreamSession {
         renewal = .none
         loginRenewedAt = nil
     }
+
+    /// Allows or forbids new connections; the present one is not affected.
+    package func setDisabled(_ isDisabled: Bool) { self.isDisabled = isDisabled }
 
     /// Ends the session for good: Close 1001 where there is one to close.
     package func stop(_ turn: inout Turn) -> [LinkEvent] {

@@ -1,0 +1,79 @@
+import BridgeTypes
+import ChatModel
+import IRCServer
+import Identities
+import Rooms
+import Upstream
+
+// What an administrator asks of a running bridge. Each verb routes to the owner; rooms go by their configured names or
+// channels.
+
+extension Bridge {
+    private func room(named name: String) -> Room? {
+        rooms.first { $0.settings.name == name } ?? irc.openRoom(channel: name)
+    }
+
+    /// The configured name of an open room, from that or its channel; nil: there is no such room.
+    package func roomName(_ name: String) -> String? { room(named: name)?.settings.name }
+
+    /// The names of the open rooms.
+    package var roomNames: [String] { rooms.map(\.settings.name) }
+
+    /// The configured name of a room or of an own link's room.
+    package func roomName(of link: RoomID) -> String? {
+        room(link)?.settings.name ?? roomTable.ownLink(link)?.room.settings.name
+    }
+
+    /// Nil: there is no such room.
+    package func reconnect(_ name: String, now: Now) -> Room.Reconnection? {
+        context.now = now
+        guard let room = room(named: name) else { return nil }
+        retryLogin(room.settings.backend, now: now)
+        return room.reconnect(context)
+    }
+
+    /// Closes a room's link until ``enable(_:now:)``. Nil: there is no such room; false: it is disabled already.
+    package func disable(_ name: String, now: Now) -> Bool? {
+        context.now = now
+        return room(named: name).map { $0.disable(context) }
+    }
+
+    package func enable(_ name: String, now: Now) -> Bool? {
+        context.now = now
+        return room(named: name).map { $0.enable(context) }
+    }
+
+    /// Submits a message of the bridge itself. Nil: there is no such room.
+    package func say(_ text: String, in name: String, now: Now) -> RoomReply? {
+        context.now = now
+        guard let room = room(named: name), let speaker = irc.serviceSpeaker else { return nil }
+        return room.say(text, as: speaker, context)
+    }
+
+    /// Whether a room's link carries messages now.
+    package func isLive(_ name: String) -> Bool { room(named: name)?.isLive == true }
+
+    /// Closes a client's connection. False: there is none of that number.
+    package func disconnect(_ client: ClientID, reason: String, now: Now) -> Bool {
+        context.now = now
+        return irc.disconnect(client, reason: reason)
+    }
+
+    // MARK: - Watching
+
+    /// Passes on what goes in and out of all rooms, and the frames of all links; nil ends it.
+    package func watch(
+        passages: ((RoomPassage) -> Void)?, frames: ((TappedFrame) -> Void)?
+    ) {
+        context.tap = passages
+        context.upstream.frameTap = frames
+    }
+
+    // MARK: - Messages
+
+    /// The key of a room in the store; nil: there is no such room.
+    package func storedKey(of name: String) -> StoredRoomKey? { room(named: name)?.storedKey }
+
+    /// The messages of a room where there is no store; nil: there is no such room.
+    package func messagesInMemory(of name: String) -> MemoryLog? { room(named: name)?.archive }
+}

@@ -1,0 +1,71 @@
+public import ChatModel
+public import IRCServer
+public import Upstream
+
+/// What an operator wants to know of a running bridge, at one moment. A value: it can leave the loop.
+public struct BridgeStatus: Equatable, Sendable {
+    public var serverName: String
+    public var network: String
+    public var version: String
+    public var at: ChatTimestamp
+    public var startedAt: ChatTimestamp
+    /// Whether clients are accepted: false from the start of a shutdown.
+    public var isRunning: Bool
+    public var storage: StoreCondition
+    /// The configured ones first, in their order, then open rooms of the template.
+    public var rooms: [RoomStatus]
+    /// By age of the connection.
+    public var clients: [ClientStatus]
+}
+
+public struct RoomStatus: Equatable, Sendable {
+    /// The name, and the state of the link.
+    public var state: RoomState
+    public var channel: String
+    /// The backend's host.
+    public var host: String
+    /// When the link became usable; where it is not, when the outage began. Nil: it was not tried yet.
+    public var since: ChatTimestamp?
+    /// Until the next try; nil where none is planned.
+    public var retryIn: Duration?
+    /// Between a ping and its answer, the last one of this session.
+    public var roundTrip: Duration?
+    /// Users of the backend in the room, as far as the bridge knows them.
+    public var upstreamUsers: Int
+    /// Clients in the room.
+    public var clients: Int
+    /// Messages of IRC users that the backend has not confirmed yet.
+    public var queued: Int
+    /// Since the oldest of them was accepted; nil: there are none.
+    public var oldestQueuedFor: Duration?
+    /// Messages of upstream users that were shown.
+    public var messagesIn: Int
+    /// Messages of IRC users that the backend confirmed.
+    public var messagesOut: Int
+    public var lastMessageAt: ChatTimestamp?
+    /// Frames of the backend that were not understood.
+    public var undecodable: Int
+    /// When the token of the room's log-in ends; nil: not known, or never.
+    public var tokenEndsAt: ChatTimestamp?
+}
+
+public struct ClientStatus: Equatable, Sendable {
+    /// The number of its connection.
+    public var id: UInt64
+    /// Nil: it has none yet.
+    public var nick: String?
+    /// Nil: it has not logged in.
+    public var account: String?
+    public var address: String
+    public var transport: ClientOrigin.Transport
+    /// The address of the listener, as configured.
+    public var listener: String
+    public var isRegistered: Bool
+    public var connectedAt: ChatTimestamp
+    /// The last message, or the connection.
+    public var idleSince: ChatTimestamp
+    /// Names of rooms.
+    public var rooms: [String]
+    /// It sends faster than it may, so that the bridge does not read from it for a while.
+    public var isPaused: Bool
+}

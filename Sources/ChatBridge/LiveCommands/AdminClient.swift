@@ -1,0 +1,146 @@
+import Glibc
+import JSONText
+import Transport
+
+/// Why a command at a running bridge failed.
+enum AdminClientError: Error, Equatable, CustomStringConvertible {
+    /// No bridge answers.
+    case noBridge(paths: [String], reason: String)
+    /// The connection ended, or nothing came in time.
+    case lost(String)
+    case failed(AdminFailure)
+
+    var description: String {
+        switch self {
+        case .noBridge(let paths, let reason):
+            "no bridge answers at \(paths.joined(separator: " or ")): \(reason)\n"
+                + "Name its configuration with --config, its state with --state-dir, or the socket with --socket."
+        case .lost(let sentence): sentence
+        case .failed(let failure): failure.message
+        }
+    }
+
+    var exitCode: Int32 {
+        switch self {
+        case .noBridge, .lost: ExitCode.unavailable
+        case .failed(let failure):
+            switch failure.code {
+            case .notFound: ExitCode.data
+            case .badRequest: ExitCode.usage
+            case .refused: ExitCode.noPermission
+            case .unavailable: ExitCode.unavailable
+            }
+        }
+    }
+}
+
+/// A connection to the admin socket of a bridge. Blocks.
+final class AdminClient {
+    /// How long a bridge may take for a line of an answer.
+    private static let patienceSeconds = 10
+
+    private let descriptor: Int32
+    private var bytes: [UInt8] = []
+    private var start = 0
+
+    private init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { _ = Glibc.close(descriptor) }
+
+    /// Connects to the first of `paths` at which a bridge answers.
+    static func connect(_ paths: [String]) throws(AdminClientError) -> AdminClient {
+        var reason: String?
+        for path in paths {
+            switch open(path) {
+            case .success(let client): return client
+            case .failure(let failure): reason = reason ?? failure.sentence
+            }
+        }
+        throw .noBridge(paths: paths, reason: reason ?? "[admin] socket is empty in its configuration")
+    }
+
+    private struct OpenFailure: Error {
+        var sentence: String
+    }
+
+    private static func open(_ path: String) -> Result<AdminClient, OpenFailure> {
+        guard path.utf8.count <= SocketAddress.maxUnixPathBytes else {
+            return .failure(OpenFailure(sentence: "the path is longer than \(SocketAddress.maxUnixPathBytes) bytes"))
+        }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return .failure(OpenFailure(sentence: systemError())) }
+        let client = AdminClient(descriptor)
+        let result = SocketAddress.unix(path: path).withSocketAddress { address, length in
+            Glibc.connect(descriptor, address.assumingMemoryBound(to: sockaddr.self), length)
+        }
+        guard result == 0 else {
+            let sentence =
+                switch errno {
+                case ENOENT: "there is no such file"
+                case ECONNREFUSED: "the bridge that made it has ended"
+                default: systemError()
+                }
+            return .failure(OpenFailure(sentence: sentence))
+        }
+        return .success(client)
+    }
+
+    private static func systemError() -> String { String(cString: strerror(errno)) }
+
+    private func setPatience(seconds: Int) {
+        var limit = timeval(tv_sec: seconds, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    /// Sends a request and returns its `done`; `item` is called for each item before it.
+    func ask(
+        _ call: AdminCall, item: (JSONValue) -> Void = { _ in }
+    ) throws(AdminClientError) -> JSONValue {
+        try send(call)
+        while true {
+            switch try next() {
+            case .item(let value): item(value)
+            case .done(let value): return value
+            case .error(let failure): throw .failed(failure)
+            }
+        }
+    }
+
+    func send(_ call: AdminCall) throws(AdminClientError) {
+        setPatience(seconds: AdminTable.row(call.request).streams ? 0 : Self.patienceSeconds)
+        guard StateFile.write(call.line, to: descriptor) else { throw ended() }
+    }
+
+    /// The next line of an answer.
+    func next() throws(AdminClientError) -> AdminLine {
+        guard let line = AdminLine(try nextLine()) else { throw .lost("this is no bridge's admin socket") }
+        return line
+    }
+
+    /// The bridge may have said why before it closed.
+    private func ended() -> AdminClientError {
+        if let line = try? nextLine(), case .error(let failure)? = AdminLine(line) { return .failed(failure) }
+        return .lost("the bridge closed the connection")
+    }
+
+    private func nextLine() throws(AdminClientError) -> [UInt8] {
+        var searched = start
+        while true {
+            if let end = bytes[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                defer { start = end + 1 }
+                return Array(bytes[start..<end])
+            }
+            bytes.removeFirst(start)
+            searched = bytes.count
+            start = 0
+            var piece = [UInt8](repeating: 0, count: 64 * 1024)
+            let count = read(descriptor, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                throw .lost("the bridge did not answer within \(Self.patienceSeconds) s")
+            }
+            guard count > 0 else { throw .lost("the bridge closed the connection") }
+            bytes += piece[..<count]
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import IRCProtocol
+import JSONText
+
+/// What `status`, `rooms` and `clients` show of the answer to `status`.
+struct StatusScreen {
+    let status: JSONValue
+    /// An earlier answer, for rates; nil: totals are shown.
+    var earlier: JSONValue?
+
+    private var now: Int64 { Self.time(status["at"]) ?? 0 }
+
+    private static func time(_ value: JSONValue?) -> Int64? { value?.string.flatMap(IRCServerTime.parse) }
+
+    private func span(since value: JSONValue?) -> String? {
+        Self.time(value).map { ShortSpan.text(seconds: (now - $0) / 1000) }
+    }
+
+    private var rooms: [JSONValue] { status["rooms"]?.array ?? [] }
+    private var clients: [JSONValue] { status["clients"]?.array ?? [] }
+
+    // MARK: - Lines
+
+    /// The first screen: a line about the bridge, a table of rooms, and what is wrong.
+    func lines(_ screen: TextScreen) -> [String] {
+        [headline(screen)] + roomLines(screen) + notes(screen)
+    }
+
+    private func headline(_ screen: TextScreen) -> String {
+        let ready = status["ready"]?.bool == true
+        let up = rooms.count { $0["state"]?.string == "up" }
+        let words = [
+            "chatbridge \(status["version"]?.string ?? "")", "up \(span(since: status["started_at"]) ?? "0s")",
+            "instance \(Self.short(status["instance"]?.string ?? ""))", "\(up) of \(rooms.count) rooms up",
+            "\(clients.count) client\(clients.count == 1 ? "" : "s")",
+        ]
+        let state = ready ? "ready" : status["running"]?.bool == false ? "stopping" : "not ready"
+        return words.map(TextScreen.clean).joined(separator: "  ") + "  "
+            + screen.styled(state, ready ? .green : .red)
+    }
+
+    /// Generated ids are as long as a UUID.
+    private static func short(_ id: String) -> String { id.utf8.count == 36 ? String(id.prefix(8)) : id }
+
+    private func notes(_ screen: TextScreen) -> [String] {
+        var notes: [String] = []
+        if let storage = status["storage"]?.string, storage != "sound" { notes.append("storage fails: \(storage)") }
+        for reason in status["reasons"]?.array ?? [] {
+            if let text = reason.string { notes.append("not ready: \(text)") }
+        }
+        for room in rooms {
+            let name = room["name"]?.string ?? ""
+            if let reason = room["reason"]?.string, room["state"]?.string != "up" { notes.append("\(name): \(reason)") }
+            if let queued = room["queued"]?.integer, queued > 0 {
+                let age = room["oldest_queued_for"]?.double.map {
+                    ", the oldest for \(ShortSpan.text(seconds: Int64($0)))"
+                }
+                notes.append("\(name): \(queued) message\(queued == 1 ? " waits" : "s wait")\(age ?? "")")
+            }
+            if let end = Self.time(room["token_ends_at"]) {
+                notes.append("\(name): token ends in \(ShortSpan.text(seconds: (end - now) / 1000))")
+            }
+            if let count = room["undecodable"]?.integer, count > 0 {
+                notes.append("\(name): \(count) frame\(count == 1 ? "" : "s") not understood")
+            }
+        }
+        return notes.map { screen.styled(screen.fitted(TextScreen.clean($0)), .yellow) }
+    }
+
+    func roomLines(_ screen: TextScreen) -> [String] {
+        let unit = earlier == nil ? "" : "/min"
+        var table = TextTable([
+            TextTable.Column(title: "ROOM", least: 8), TextTable.Column(title: "STATE"),
+            TextTable.Column(title: "UPSTREAM", least: 12), TextTable.Column(title: "RTT", isNumber: true, omission: 3),
+            TextTable.Column(title: "IN\(unit)", isNumber: true), TextTable.Column(title: "OUT\(unit)", isNumber: true),
+            TextTable.Column(title: "USERS", isNumber: true, omission: 2),
+            TextTable.Column(title: "CLIENTS", isNumber: true, omission: 1),
+            TextTable.Column(title: "LAST", omission: 4),
+        ])
+        for room in rooms {
+            let state = state(of: room)
+            let roundTrip = room["round_trip"]?.double.map {
+                $0 < 1 ? "\(Int($0 * 1000 + 0.5)) ms" : "\(Int($0 + 0.5)) s"
+            }
+            table.append([
+                TextTable.Cell(room["name"]?.string ?? ""), state, TextTable.Cell(room["host"]?.string ?? ""),
+                TextTable.Cell(roundTrip ?? "-"), TextTable.Cell(count(room, "messages_in")),
+                TextTable.Cell(count(room, "messages_out")), TextTable.Cell(count(room, "upstream_users")),
+                TextTable.Cell(count(room, "clients")),
+                TextTable.Cell(span(since: room["last_message_at"]).map { "\($0) ago" } ?? "-"),
+            ])
+        }
+        return rooms.isEmpty ? ["There is no room."] : table.lines(screen)
+    }
+
+    private func state(of room: JSONValue) -> TextTable.Cell {
+        let failures = room["failures"]?.integer ?? 0
+        let tries = failures > 0 ? " (\(failures))" : ""
+        if room["disabled"]?.bool == true { return TextTable.Cell("disabled", .yellow) }
+        switch room["state"]?.string {
+        case "up": return TextTable.Cell("up \(span(since: room["since"]) ?? "")", .green)
+        case "waiting":
+            let wait = room["retry_in"]?.double.map { " in \(ShortSpan.text(seconds: Int64($0.rounded(.up))))" }
+            return TextTable.Cell("retry\(wait ?? "")\(tries)", .red)
+        case "stopped" where room["on_demand"]?.bool == true: return TextTable.Cell("on demand", .faint)
+        case let other: return TextTable.Cell((other ?? "-") + tries, .yellow)
+        }
+    }
+
+    /// A total, or how much it grew within a minute.
+    private func count(_ room: JSONValue, _ key: String) -> String {
+        guard let value = room[key]?.integer else { return "-" }
+        guard key.hasPrefix("messages"), let earlier, let before = Self.time(earlier["at"]), now > before,
+            let old = earlier["rooms"]?.array?.first(where: { $0["name"] == room["name"] })?[key]?.integer
+        else { return String(value) }
+        return String((max(0, value - old) * 60_000 + (now - before) / 2) / (now - before))
+    }
+
+    func clientLines(_ screen: TextScreen) -> [String] {
+        var table = TextTable([
+            TextTable.Column(title: "ID", isNumber: true), TextTable.Column(title: "NICK", least: 8),
+            TextTable.Column(title: "ACCOUNT", omission: 1), TextTable.Column(title: "ADDRESS", least: 9),
+            TextTable.Column(title: "OVER", omission: 3), TextTable.Column(title: "SINCE", omission: 2),
+            TextTable.Column(title: "IDLE"), TextTable.Column(title: "ROOMS", least: 8),
+        ])
+        for client in clients {
+            let names = (client["rooms"]?.array ?? []).compactMap(\.string).joined(separator: " ")
+            let isRegistered = client["registered"]?.bool == true
+            table.append([
+                TextTable.Cell(client["id"]?.integer.map { String($0) } ?? ""),
+                TextTable.Cell(client["nick"]?.string ?? "-", isRegistered ? .plain : .faint),
+                TextTable.Cell(client["account"]?.string ?? "-"), TextTable.Cell(client["address"]?.string ?? ""),
+                TextTable.Cell(client["transport"]?.string ?? ""),
+                TextTable.Cell(span(since: client["connected_at"]) ?? "-"),
+                TextTable.Cell(span(since: client["idle_since"]) ?? "-"), TextTable.Cell(names),
+            ])
+        }
+        return clients.isEmpty ? ["There is no client."] : table.lines(screen)
+    }
+}

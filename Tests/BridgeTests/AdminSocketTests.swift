@@ -1,0 +1,324 @@
+import BridgeTestSupport
+import ChatModel
+import Dispatch
+import Foundation
+import Glibc
+import JSONText
+import Studio
+import Testing
+import Transport
+
+@testable import ChatBridge
+@testable import Configuration
+
+/// A bridge in front of the studio, with its admin socket in a folder of its own.
+private final class AdminStage: @unchecked Sendable {
+    let folder: StoreDriverTests.Folder
+    let studio: StudioDriver
+    let service: BridgeService
+    let log = CollectedLog()
+    var path: String { folder.path + "/admin.sock" }
+
+    init(storage: String = "memory:", folder: StoreDriverTests.Folder? = nil, mode: String = "0600") async throws {
+        let own = try folder ?? StoreDriverTests.Folder()
+        self.folder = own
+        studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let configuration = try load(
+            """
+            [server]
+            state_dir = "\(own.path)"
+            [[rooms]]
+            name = "lobby"
+            url = "ws://127.0.0.1:\(studio.port)/lobby"
+            [storage]
+            url = "\(storage)"
+            [[listeners]]
+            bind = "irc://127.0.0.1:0"
+            [admin]
+            mode = "\(mode)"
+            """)
+        let notes = NoteLog(sink: log, configuration: configuration.log)
+        service = try await BridgeService.start(
+            configuration, instanceID: "test", environment: testEnvironment([:]),
+            log: Logger(subsystem: .main, configuration: LogConfiguration(), sink: log)
+        ) { notes($0) }
+    }
+
+    func stop() async {
+        service.shutdown()
+        await service.waitUntilStopped()
+        studio.stop()
+        studio.waitUntilStopped()
+    }
+
+    /// Runs a blocking client beside the test's own threads.
+    func talk<R: Sendable>(_ body: @escaping @Sendable (AdminClient) throws -> R) async throws -> R {
+        let path = path
+        return try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(with: Result { try body(try AdminClient.connect([path])) })
+            }
+        }
+    }
+
+    func ask(_ request: AdminRequest, _ arguments: JSONValue.Member...) async throws -> (
+        done: JSONValue, items: [JSONValue]
+    ) {
+        try await talk { client in
+            var items: [JSONValue] = []
+            let done = try client.ask(try AdminCall(request, arguments)) { items.append($0) }
+            return (done, items)
+        }
+    }
+
+    /// Asks until the answer is as wished; each question is a round trip.
+    func ask(_ request: AdminRequest, _ arguments: JSONValue.Member..., until isThere: (JSONValue) -> Bool) async throws
+    {
+        for _ in 0..<10_000 {
+            if isThere(try await talk { try $0.ask(try AdminCall(request, arguments)) }) { return }
+        }
+        Issue.record("\(request) never answered as wished")
+    }
+
+    func beReady() async throws { try await ask(.ready) { $0["ready"]?.bool == true } }
+
+    /// What a command writes, and its exit status.
+    func run(_ command: LiveCommand) async throws -> (text: String, status: Int32) {
+        try await talk { client in
+            var text = ""
+            let screen = TextScreen()
+            let commands = LiveCommands(screen: screen, output: { text += $0 }, errors: { text += $0 })
+            let status = try commands.run(command, client)
+            return (text, status)
+        }
+    }
+}
+
+private func member(_ key: String, _ text: String) -> JSONValue.Member { .init(key, .string(text)) }
+
+@Suite("Admin socket")
+struct AdminSocketTests {
+    @Test("the socket is the owner's alone; status and readiness tell of the bridge, and the file goes with it")
+    func status() async throws {
+        let stage = try await AdminStage()
+        let attributes = try FileManager.default.attributesOfItem(atPath: stage.path)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        try await stage.beReady()
+        let status = try await stage.ask(.status).done
+        #expect(status["instance"]?.string == "test")
+        #expect(status["rooms"]?.array?.first?["state"]?.string == "up")
+        let health = try await stage.run(.status(.ready))
+        #expect(health.text.isEmpty && health.status == 0)
+        let screen = try await stage.run(.status(.screen)).text
+        #expect(screen.contains("1 of 1 rooms up  0 clients  ready\n") && screen.contains("\nlobby  up "))
+        #expect(try await stage.run(.clients).text == "There is no client.\n")
+        await stage.stop()
+        #expect(!FileManager.default.fileExists(atPath: stage.path))
+    }
+
+    @Test("what is said at the socket goes to the backend and into the history, and to those who watch both sides")
+    func sayAndTail() async throws {
+        let stage = try await AdminStage()
+        try await stage.beReady()
+        let flows = try await stage.talk { watcher in
+            // Behind its answer the next request of the connection has begun.
+            try watcher.send(try AdminCall(.ready))
+            try watcher.send(try AdminCall(.tail, [member("room", "#lobby"), .init("raw", .bool(true))]))
+            guard case .done = try watcher.next() else { return [String]() }
+            let speaker = try AdminClient.connect([stage.path])
+            _ = try speaker.ask(try AdminCall(.say, [member("room", "lobby"), member("text", "it works")]))
+            var flows: [String] = []
+            while flows.last != "irc-out *bridge it works" {
+                guard case .item(let item) = try watcher.next() else { return flows }
+                if item["flow"]?.string?.hasPrefix("frame") == true {
+                    flows.append((item["flow"]?.string ?? "") + " " + (item["kind"]?.string ?? ""))
+                } else {
+                    flows.append(
+                        ["flow", "who", "text"].compactMap { item[$0]?.string }.joined(separator: " "))
+                }
+            }
+            return flows
+        }
+        #expect(
+            flows == [
+                "frame-out text", "backend-out chatbridge it works", "frame-in text", "backend-in chatbridge it works",
+                "irc-out *bridge it works",
+            ])
+        let history = try await stage.ask(.history, member("room", "lobby"))
+        #expect(history.items.map { $0["text"]?.string } == ["it works"])
+        #expect(history.done["count"]?.integer == 1)
+        let text = try await stage.run(.history(room: "lobby", since: .ago(.seconds(60)), limit: nil, json: false)).text
+        #expect(text.hasSuffix("  *bridge  it works\n"))
+        let later = LiveCommand.history(
+            room: "lobby", since: .at(milliseconds: 4_000_000_000_000), limit: nil, json: false)
+        #expect(try await stage.run(later).text == "")
+        await stage.stop()
+    }
+
+    @Test("a disabled room has no link, counts as ready, and queues; enabled it is linked again")
+    func rooms() async throws {
+        let stage = try await AdminStage()
+        try await stage.beReady()
+        #expect(try await stage.run(.changeRoom(.disable, room: "#lobby")).text == "lobby is disabled\n")
+        #expect(try await stage.run(.changeRoom(.disable, room: "lobby")).text == "lobby is disabled already\n")
+        #expect(
+            try await stage.run(.changeRoom(.reconnect, room: "lobby")).text == "lobby is disabled: enable it first\n")
+        #expect(try await stage.ask(.ready).done["ready"]?.bool == true)
+        let room = try await stage.ask(.status).done["rooms"]?.array?.first
+        #expect(room?["disabled"]?.bool == true && room?["state"]?.string == "stopped")
+        #expect(try await stage.run(.say(room: "lobby", text: "later")).text == "queued: lobby has no link now\n")
+        #expect(try await stage.run(.changeRoom(.enable, room: "lobby")).text == "lobby is enabled\n")
+        try await stage.ask(.history, member("room", "lobby")) { $0["count"]?.integer == 1 }
+        #expect(
+            try await stage.run(.changeRoom(.reconnect, room: "lobby")).text
+                == "the link of lobby was closed and is opened anew\n")
+        await #expect(
+            throws: AdminClientError.failed(AdminFailure(.notFound, "there is no room \"lobyb\"; there are: lobby"))
+        ) {
+            try await stage.run(.changeRoom(.enable, room: "lobyb"))
+        }
+        await stage.stop()
+    }
+
+    @Test("a client is disconnected by its number, and only once")
+    func kick() async throws {
+        let stage = try await AdminStage()
+        let port = try #require(stage.service.addresses.first?.port)
+        let stranger = try TCPVisitor(port: port)
+        try await stage.ask(.status) { ($0["clients"]?.array ?? []).count == 1 }
+        let id = try #require(try await stage.ask(.status).done["clients"]?.array?.first?["id"]?.integer)
+        #expect(try await stage.run(.kick(id)).text == "client \(id) is disconnected\n")
+        #expect(stranger.everything().contains("Disconnected by an administrator"))
+        await #expect(throws: AdminClientError.failed(AdminFailure(.notFound, "there is no client \(id)"))) {
+            try await stage.run(.kick(id))
+        }
+        #expect(stage.log.text.contains("info main admin-request an administrator asked at the admin socket: closes a"))
+        #expect(stage.log.text.contains("kick"))
+        await stage.stop()
+    }
+
+    @Test("with a store all messages are exported, and a copy of the database is one")
+    func store() async throws {
+        let stage = try await AdminStage(storage: "sqlite:chat.db")
+        try await stage.beReady()
+        for text in ["one", "two"] { _ = try await stage.ask(.say, member("room", "lobby"), member("text", text)) }
+        try await stage.ask(.history, member("room", "lobby")) { $0["count"]?.integer == 2 }
+        let export = try await stage.run(.export(room: "lobby")).text
+        let rows = export.split(separator: "\n").map { try? JSONValue(parsing: String($0)) }
+        #expect(rows.map { $0?["text"]?.string } == ["one", "two"])
+        #expect(try await stage.run(.history(room: "lobby", since: nil, limit: 1, json: true)).text.contains("\"two\""))
+
+        let copy = stage.folder.path + "/copy.db"
+        let (text, status) = try await stage.run(.backup(file: copy))
+        #expect(status == 0 && text.hasPrefix("\(copy): "))
+        #expect(try await stage.run(.backup(file: copy)).status == ExitCode.cannotCreate)
+        let attributes = try FileManager.default.attributesOfItem(atPath: copy)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        await stage.stop()
+        var storage = StorageConfiguration()
+        storage.place = .sqlite(path: "copy.db")
+        let opened = try #require(try StoreDriver.open(storage, stateDirectory: stage.folder.path))
+        #expect(opened.state.rooms.values.flatMap(\.messages).map(\.text) == ["one", "two"])
+        #expect(opened.driver.close() == nil)
+    }
+
+    @Test("without a store there is nothing to copy")
+    func noStore() async throws {
+        let stage = try await AdminStage()
+        let failure = AdminFailure(
+            .unavailable, "nothing is stored: storage is in memory (url = \"memory:\" in [storage])")
+        await #expect(throws: AdminClientError.failed(failure)) { try await stage.run(.backup(file: "/nowhere")) }
+        await stage.stop()
+    }
+
+    @Test("drain stops the bridge in order")
+    func drain() async throws {
+        let stage = try await AdminStage()
+        #expect(try await stage.run(.drain).status == 0)
+        await stage.service.waitUntilStopped()
+        stage.studio.stop()
+        #expect(throws: AdminClientError.self) { try AdminClient.connect([stage.path]) }
+    }
+
+    @Test("a live socket is left alone, that of a dead process is replaced")
+    func twoBridges() async throws {
+        let first = try await AdminStage()
+        let second = try await AdminStage(folder: first.folder)
+        #expect(second.log.text.contains("warn main admin-in-use another process answers at the admin socket"))
+        #expect(!first.log.text.contains("admin-in-use"))
+        try await first.beReady()
+        await second.stop()
+        try await first.beReady()
+        await first.stop()
+        // A socket file without a process behind it.
+        let loop = try NetworkLoop.start(name: "dead")
+        let path = first.path
+        try await loop.run { transport throws(TransportError) in
+            _ = try transport.listen(ListenOptions(.unix(path: path + ".old")))
+        }
+        try FileManager.default.moveItem(atPath: path + ".old", toPath: path)
+        loop.stop()
+        loop.waitUntilStopped()
+        let third = try await AdminStage(folder: first.folder)
+        #expect(!third.log.text.contains(" admin-"))
+        try await third.beReady()
+        await third.stop()
+    }
+
+    @Test("a socket that cannot be made is a warning, and the bridge runs")
+    func noSocket() async throws {
+        let folder = try StoreDriverTests.Folder()
+        try Data().write(to: URL(fileURLWithPath: folder.path + "/admin.sock"))
+        let stage = try await AdminStage(folder: folder)
+        #expect(stage.log.text.contains("warn main admin-closed the admin socket cannot be opened: "))
+        await stage.stop()
+    }
+
+    @Test("another user's process is refused, whatever the file's mode", .enabled(if: geteuid() == 0))
+    func otherUser() async throws {
+        let stage = try await AdminStage(mode: "0666")
+        chmod(stage.folder.path, 0o755)
+        let stranger = Process()
+        let output = Pipe()
+        stranger.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+        stranger.arguments = [
+            "--reuid=65534", "--clear-groups", "perl", "-MIO::Socket::UNIX", "-e",
+            "my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; print $s \"{\\\"request\\\":\\\"drain\\\"}\\n\"; print <$s>;",
+            stage.path,
+        ]
+        stranger.standardOutput = output
+        try stranger.run()
+        let answer = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        stranger.waitUntilExit()
+        #expect(
+            answer
+                == "{\"error\":{\"code\":\"refused\",\"message\":\"the admin socket is for the user that runs the bridge, "
+                + "and for root\"}}\n")
+        #expect(stage.log.text.contains("warn main admin-refused another user's process asked at the admin socket"))
+        #expect(try await stage.ask(.status).done["running"]?.bool == true)
+        await stage.stop()
+    }
+}
+
+/// A blocking client of a port.
+private final class TCPVisitor {
+    private let descriptor: Int32
+
+    init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let address = try #require(SocketAddress(host: "127.0.0.1", port: port))
+        let descriptor = descriptor
+        let result = address.withSocketAddress { connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self), $1) }
+        try #require(result == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    /// What the other side says until it closes.
+    func everything() -> String {
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 { all += buffer.prefix(count) }
+        return String(decoding: all, as: UTF8.self)
+    }
+}
