@@ -60,7 +60,7 @@ enum ConnectCheck {
                 description: "cannot create a directory for the check: \(String(cString: strerror(errno)))")
         }
         defer { remove(directory) }
-        let configuration = reduced(written, stateDirectory: directory)
+        let configuration = written.linksAlone(stateDirectory: directory)
         let links = links(configuration, environment)
         guard !links.isEmpty else { return [] }
         let journal = UploadJournal(stateDirectory: directory)
@@ -97,21 +97,6 @@ enum ConnectCheck {
         } catch {
             throw StartError(description: "\(error)")
         }
-    }
-
-    /// The configuration with nothing but its links, all of which are wanted at once.
-    private static func reduced(_ written: Configuration, stateDirectory: String) -> Configuration {
-        var configuration = written
-        configuration.listeners = []
-        configuration.http = []
-        configuration.media.publicURL = nil
-        configuration.accounts = []
-        configuration.identity.bearer = ""
-        configuration.storage.place = .memory
-        configuration.server.stateDirectory = stateDirectory
-        configuration.rooms.removeAll(where: \.isTemplate)
-        for index in configuration.rooms.indices { configuration.rooms[index].connect = .always }
-        return configuration
     }
 
     private static func links(

@@ -28,6 +28,21 @@ package struct Configuration: Equatable, Sendable {
     package var log = LogConfiguration()
 
     package init() {}
+
+    /// With nothing but the links of the configured rooms, all of which are wanted at once.
+    package func linksAlone(stateDirectory: String) -> Configuration {
+        var reduced = self
+        reduced.listeners = []
+        reduced.http = []
+        reduced.media.publicURL = nil
+        reduced.accounts = []
+        reduced.identity.bearer = ""
+        reduced.storage.place = .memory
+        reduced.server.stateDirectory = stateDirectory
+        reduced.rooms.removeAll(where: \.isTemplate)
+        for index in reduced.rooms.indices { reduced.rooms[index].connect = .always }
+        return reduced
+    }
 }
 
 /// Every key that exists. Reading, type checks, messages, suggestions, variables' names and printing all come from these rows.
