@@ -28,6 +28,7 @@ struct ChatBridgeMain {
             case .version: status = OfflineCommands.version(output: writeOutput)
             case .help(let command): status = OfflineCommands.help(command, output: writeOutput)
             case .ircTables: status = OfflineCommands.ircTables(output: writeOutput)
+            case .metricsTables: status = OfflineCommands.metricsTables(output: writeOutput)
             case .autobahnClient(let url, let agent, let only):
                 status = await AutobahnCommands.client(url: url, agent: agent, only: only, errors: writeError)
             case .autobahnServer(let port):

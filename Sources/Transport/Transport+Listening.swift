@@ -179,6 +179,9 @@ extension Transport {
     /// - Throws: the reason why the new ones cannot be used; the old ones stay in force.
     public func reloadCertificates(_ id: ListenerID) throws(TLSSetupError) { try listeners[id]?.security?.reload() }
 
+    /// When the listener's certificate in use ends, in seconds since 1970; nil: without TLS.
+    public func certificateExpiry(_ id: ListenerID) -> Int64? { listeners[id]?.security?.context.expiresAt }
+
     private func watchCertificateFiles() {
         if timers[.certificates] == nil { timers.set(.certificates, at: now + TLSLimits.fileCheckInterval) }
     }

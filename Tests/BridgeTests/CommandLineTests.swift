@@ -58,6 +58,7 @@ struct CommandLineTests {
         CommandLineCase(
             "autobahn-client ws://h:1 --agent a --case 7", .autobahnClient(url: "ws://h:1", agent: "a", only: 7)),
         CommandLineCase("irc-tables", .ircTables),
+        CommandLineCase("metrics-tables", .metricsTables),
         CommandLineCase("autobahn-server --port 7", .autobahnServer(port: 7)),
     ]
 

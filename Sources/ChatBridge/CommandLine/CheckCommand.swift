@@ -23,6 +23,12 @@ enum OfflineCommands {
         return ExitCode.ok
     }
 
+    /// `chatbridge metrics-tables`, in the same form.
+    static func metricsTables(output: Output) -> Int32 {
+        output("## metrics\n\(MetricsTable.page)\n")
+        return ExitCode.ok
+    }
+
     /// `chatbridge check`: every problem; or, for each room with a described dialect, its confirmation, then
     /// questionable settings after `warning:`, and `ok`.
     ///

@@ -69,6 +69,7 @@ enum Invocation: Equatable, Sendable {
     case autobahnClient(url: String, agent: String, only: Int?)
     case autobahnServer(port: UInt16)
     case ircTables
+    case metricsTables
 }
 
 /// A command line that makes no sense: a sentence for standard error; exit with ``ExitCode/usage``.
@@ -150,6 +151,7 @@ enum CommandLineParser {
             }
             return .autobahnClient(url: url, agent: split.value(of: "agent") ?? "chatbridge", only: only)
         case .ircTables: return .ircTables
+        case .metricsTables: return .metricsTables
         case .autobahnServer: return .autobahnServer(port: try port(split) ?? 0)
         }
     }

@@ -22,6 +22,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
     case ircTables = "irc-tables"
+    case metricsTables = "metrics-tables"
 }
 
 /// A command: its name, arguments and help.
@@ -118,6 +119,9 @@ enum CommandTable {
         CommandRow(
             name: .ircTables, summary: "print the tables of docs/IRC.md", operandName: nil, flags: [],
             details: ["What the IRC side offers, as scripts/generate-docs puts it into the page."], isHidden: true),
+        CommandRow(
+            name: .metricsTables, summary: "print the table of docs/METRICS.md", operandName: nil, flags: [],
+            details: ["The metrics, as scripts/generate-docs puts them into the page."], isHidden: true),
     ]
 
     /// The rows of the overview.

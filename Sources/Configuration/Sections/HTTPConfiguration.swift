@@ -5,6 +5,13 @@ package struct HTTPConfiguration: Equatable, Sendable {
         case health
         /// `/media/…`: uploads, and files under links.
         case media
+        /// `/metrics`, for Prometheus.
+        case metrics
+        /// `/status`, the page for people, and `/status.json`.
+        case status
+
+        /// What strangers must not see.
+        package var needsToken: Bool { self == .metrics || self == .status }
     }
 
     package var bind = HTTPListenerAddress(
@@ -15,12 +22,23 @@ package struct HTTPConfiguration: Equatable, Sendable {
     package var hosts: [String] = []
     /// Web servers with a trusted X-Forwarded-For; empty: none.
     package var trustedProxies: [TrustedPeer] = []
+    /// Wanted of requests for metrics and status; nil: none is.
+    package var token: SecretSource?
+    /// Metrics are split by room.
+    package var hasRoomLabels = true
+
+    /// A shorter token can be guessed.
+    static let shortestToken = 16
 
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey("bind", \.bind, .parsed("an address such as \"http://127.0.0.1:9667\"")),
         ConfigurationKey("serve", \.serve, .httpServices),
         ConfigurationKey("hosts", \.hosts, .hostNames),
         ConfigurationKey("trusted_proxies", \.trustedProxies, .list(of: "addresses")),
+        ConfigurationKey("token", \.token, .secretText, group: "token"),
+        ConfigurationKey("token_file", \.token, .secretFile, group: "token"),
+        ConfigurationKey("token_credential", \.token, .secretCredential, group: "token"),
+        ConfigurationKey("room_labels", \.hasRoomLabels, .boolean),
     ]
 }
 

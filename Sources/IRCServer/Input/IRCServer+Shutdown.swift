@@ -34,7 +34,7 @@ extension IRCServer {
                     to: session.id)
             }
             emit(.closeClient(session.id))
-            forget(session)
+            forget(session, .drain)
         }
     }
 }

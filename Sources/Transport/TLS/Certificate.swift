@@ -31,6 +31,13 @@ public final class Certificate {
     public var notBefore: String { Self.text(X509_get0_notBefore(pointer)) }
     public var notAfter: String { Self.text(X509_get0_notAfter(pointer)) }
 
+    /// ``notAfter`` in seconds since 1970; nil: unreadable.
+    public var expiresAt: Int64? {
+        var parts = tm()
+        guard let time = X509_get0_notAfter(pointer), ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
+        return Int64(timegm(&parts))
+    }
+
     /// The DNS names and addresses it is for; the common name counts only where there are none, as for the check itself.
     ///
     /// At most ``TLSLimits/namesInSentence``, then a word about the others.
