@@ -59,6 +59,7 @@ check: setup
 	scripts/test-check-imports
 	scripts/test-measure-structure
 	scripts/generate-states --check
+	scripts/test-alerts
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
 	SOCKETS='$(SOCKETS)' scripts/sanitize

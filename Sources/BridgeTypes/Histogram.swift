@@ -8,8 +8,8 @@ public struct Histogram: Equatable, Sendable {
     ]
 
     /// For each bound the durations up to it and above the one before; last, those above all bounds.
-    public private(set) var counts = [Int](repeating: 0, count: Histogram.bounds.count + 1)
-    public private(set) var sum: Duration = .zero
+    public fileprivate(set) var counts = [Int](repeating: 0, count: Histogram.bounds.count + 1)
+    public fileprivate(set) var sum: Duration = .zero
 
     public init() {}
 
@@ -21,5 +21,41 @@ public struct Histogram: Equatable, Sendable {
         let place = Self.bounds.firstIndex { nanoseconds <= $0 * 1000 } ?? Self.bounds.count
         counts[place] += times
         sum += .nanoseconds(nanoseconds) * times
+    }
+}
+
+extension Histogram {
+    /// The durations that were counted since an earlier state of this histogram.
+    public func since(_ earlier: Histogram) -> Histogram {
+        var rest = self
+        for place in counts.indices { rest.counts[place] -= earlier.counts[place] }
+        rest.sum -= earlier.sum
+        return rest
+    }
+
+    public static func + (a: Histogram, b: Histogram) -> Histogram {
+        var both = a
+        for place in both.counts.indices { both.counts[place] += b.counts[place] }
+        both.sum += b.sum
+        return both
+    }
+
+    /// The duration below which this share of all lies, taking those between two bounds as evenly spread, as Prometheus
+    /// does; the largest bound for those above it. Nil: nothing was counted.
+    public func quantile(_ share: Double) -> Duration? {
+        let total = count
+        guard total > 0 else { return nil }
+        let rank = Double(total) * share
+        var below = 0
+        for (place, bound) in Self.bounds.enumerated() {
+            let here = counts[place]
+            if here > 0, Double(below + here) >= rank {
+                let lower = place == 0 ? 0 : Self.bounds[place - 1]
+                let part = max(0, rank - Double(below)) / Double(here)
+                return .microseconds(lower + Int64(Double(bound - lower) * part))
+            }
+            below += here
+        }
+        return .microseconds(Self.bounds[Self.bounds.count - 1])
     }
 }

@@ -65,6 +65,8 @@ public struct IRCSASLExchange: Sendable {
     }
 
     private var state = State.idle
+    /// Of this exchange, or the last; nil: there was none.
+    public private(set) var mechanism: SASLMechanism?
 
     public init() {}
 
@@ -88,6 +90,7 @@ public struct IRCSASLExchange: Sendable {
                 return .unknownMechanism
             }
             state = .collecting(mechanism, encoded: "")
+            self.mechanism = mechanism
             return .challenge
         }
         state = .idle

@@ -38,6 +38,8 @@ struct IRCCommand: Sendable {
     /// One line for HELP and the documentation.
     let summary: String
     let handle: Handler
+    /// In the table that it is a row of.
+    fileprivate(set) var place = 0
 
     /// The parameter that names targets, separated by commas, and how many. A line with more is refused whole (407), so
     /// that a client knows what was done; ISUPPORT announces it.
@@ -86,6 +88,8 @@ package struct IRCCommandTable: Sendable {
     private let byVerb: [String: IRCCommand]
 
     init(_ rows: [IRCCommand]) {
+        var rows = rows
+        for place in rows.indices { rows[place].place = place }
         self.rows = rows
         byVerb = Dictionary(rows.map { ($0.verb, $0) }, uniquingKeysWith: { first, _ in first })
     }

@@ -41,6 +41,7 @@ package final class IRCServer {
     let directory: RoomDirectory
     let pendingJoins = PendingJoins()
     let outbound: Outbound
+    package let traffic: ClientTraffic
     /// Changes that the store had no room for.
     package let unkept = StoreOverflow()
     let longAnswers: ReplyGenerators
@@ -90,7 +91,8 @@ package final class IRCServer {
         self.lifecycle = hub.lifecycle
         self.backends = hub.backends
         self.serverWishes = hub.serverWishes
-        self.outbound = Outbound(actions, context)
+        self.traffic = ClientTraffic(dispatch.commands)
+        self.outbound = Outbound(actions, context, traffic)
         self.longAnswers = ReplyGenerators(outbound)
         self.sessionTerms = IRCSession.Terms(settings)
         self.offers = CapabilityOffers(

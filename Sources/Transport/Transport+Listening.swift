@@ -182,6 +182,9 @@ extension Transport {
     /// The listeners with TLS.
     public var securedListeners: [ListenerID] { listeners.filter { $0.value.security != nil }.map(\.key) }
 
+    /// When the listener's certificate in use ends, in seconds since 1970; nil: without TLS.
+    public func certificateExpiry(_ id: ListenerID) -> Int64? { listeners[id]?.security?.context.expiresAt }
+
     private func watchCertificateFiles() {
         if timers[.certificates] == nil { timers.set(.certificates, at: now + TLSLimits.fileCheckInterval) }
     }

@@ -186,7 +186,17 @@ struct HTTPConfigurationTests {
                 + "(or bind 127.0.0.1)"),
         ProblemCase(
             "an unknown service", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"healh\"]",
-            "chatbridge.toml:4:10: \"healh\" is not served (did you mean \"health\"?); this version has: health, media"),
+            "chatbridge.toml:4:10: \"healh\" is not served (did you mean \"health\"?); this version has: health, media, "
+                + "metrics, status"),
+        ProblemCase(
+            "metrics for anybody", "[[http]]\nbind = \"http+insecure://0.0.0.0\"\nserve = [\"health\", \"metrics\"]",
+            "chatbridge.toml:4:9: metrics beyond loopback needs a token: write token_file (or bind 127.0.0.1)"),
+        ProblemCase(
+            "a token for nothing", "[[http]]\nbind = \"http://127.0.0.1\"\ntoken = \"0123456789abcdef\"",
+            "chatbridge.toml:4:9: a token is for metrics and status, which are not served here"),
+        ProblemCase(
+            "a token to guess", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"status\"]\ntoken = \"secret\"",
+            "chatbridge.toml:5:9: a token of fewer than 16 characters can be guessed"),
         ProblemCase(
             "nothing served", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = []",
             "chatbridge.toml:4:9: nothing is served here; leave the table out instead"),

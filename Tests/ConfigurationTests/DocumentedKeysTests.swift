@@ -296,6 +296,11 @@ struct DocumentedKeysTests {
         "http.serve": KeySample("[\"health\"]", "[\"health\", \"media\"]", elsewhere: media),
         "http.hosts": KeySample("[\"a.test\"]", "[\"b.test\"]"),
         "http.trusted_proxies": KeySample("[\"10.0.0.1\"]", "[\"10.0.0.2\"]"),
+        "http.token": KeySample(
+            "\"0123456789abcdef\"", "\"fedcba9876543210\"", ["serve": "[\"metrics\"]"]),
+        "http.token_file": KeySample("\"/a\"", "\"/b\"", ["serve": "[\"metrics\"]"]),
+        "http.token_credential": KeySample("\"a\"", "\"b\"", ["serve": "[\"status\"]"]),
+        "http.room_labels": flag,
 
         "media.public_url": KeySample("\"https://a.test\"", "\"https://b.test\"", elsewhere: serving),
         "media.max_upload": KeySample("\"1KiB\"", "\"100MiB\"", elsewhere: serving),

@@ -8,14 +8,35 @@ import Upstream
 import WireBytes
 
 extension Bridge {
-    public func status(now: Now) -> BridgeStatus {
+    /// - Parameter hasClients: whether to list the clients, of which there may be many.
+    public func status(now: Now, hasClients: Bool = true) -> BridgeStatus {
         BridgeStatus(
             serverName: settings.serverName, network: settings.network, version: settings.version, at: now.wall,
             startedAt: irc.startedAt, isRunning: isRunning, storage: context.ledger.condition,
             rooms: rooms.map { status(of: $0, now) },
-            clients: irc.sessions.values.map { status(of: $0) }.sorted {
-                ($0.connectedAt, $0.id) < ($1.connectedAt, $1.id)
-            })
+            clients: hasClients
+                ? irc.sessions.values.map { status(of: $0) }.sorted {
+                    ($0.connectedAt, $0.id) < ($1.connectedAt, $1.id)
+                } : [])
+    }
+
+    // MARK: - Counts, for metrics
+
+    package var clientTraffic: ClientTraffic { irc.traffic }
+
+    package var latency: RelayLatency { context.latency }
+
+    /// Messages of all open rooms since they were opened.
+    package var relayedCounts: (down: Int, up: Int) {
+        rooms.reduce(into: (0, 0)) { sums, room in
+            sums.0 += room.traffic.down[.message]
+            sums.1 += room.traffic.up[.message]
+        }
+    }
+
+    /// The actions of this turn were carried out. Called with the clock as it is then.
+    package func turnEnded(at moment: MonotonicInstant) {
+        if context.latency.isTurnOpen { context.latency.turnEnded(after: moment - context.now.monotonic) }
     }
 
     func state(of room: Room) -> RoomState {
@@ -34,10 +55,12 @@ extension Bridge {
             state: state(of: room), channel: room.channel, host: room.settings.url.host,
             since: began.map { Self.wall($0, now) }, retryIn: retryIn, roundTrip: link.roundTrip,
             upstreamUsers: room.upstreamCount, clients: room.locals.count, queued: room.waitingCountOfAll,
+            queueLimit: room.settings.queueMaxMessages,
             oldestQueuedFor: room.waitingSince.map { now.monotonic - $0 },
-            messagesIn: room.traffic.down[.message], messagesOut: room.traffic.up[.message],
+            down: room.traffic.down, up: room.traffic.up,
             lastMessageAt: room.traffic.lastMessageAt, undecodable: room.droppedFrames.values.reduce(0, +),
-            tokenEndsAt: backends[room.settings.backend]?.expiresAt.map { Self.wall($0, now) })
+            tokenEndsAt: backends[room.settings.backend]?.expiresAt.map { Self.wall($0, now) },
+            attempts: link.attempts)
     }
 
     private func status(of session: IRCSession) -> ClientStatus {

@@ -72,6 +72,7 @@ extension RoomStatus {
         for (key, number) in [
             ("upstream_users", upstreamUsers), ("clients", clients), ("messages_in", messagesIn),
             ("messages_out", messagesOut), ("undecodable", undecodable), ("queued", queued),
+            ("queue_limit", queueLimit),
         ] {
             writer.key(text: key)
             writer.integer(Int64(number))

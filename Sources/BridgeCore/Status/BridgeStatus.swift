@@ -1,5 +1,6 @@
 public import ChatModel
 public import IRCServer
+import Rooms
 public import Upstream
 
 /// What an operator wants to know of a running bridge, at one moment. A value: it can leave the loop.
@@ -36,17 +37,23 @@ public struct RoomStatus: Equatable, Sendable {
     public var clients: Int
     /// Messages of IRC users that the backend has not confirmed yet.
     public var queued: Int
+    /// With more, messages are refused.
+    public var queueLimit: Int
     /// Since the oldest of them was accepted; nil: there are none.
     public var oldestQueuedFor: Duration?
-    /// Messages of upstream users that were shown.
-    public var messagesIn: Int
-    /// Messages of IRC users that the backend confirmed.
-    public var messagesOut: Int
+    package var down: RoomTraffic.Counts
+    package var up: RoomTraffic.Counts
     public var lastMessageAt: ChatTimestamp?
     /// Frames of the backend that were not understood.
     public var undecodable: Int
     /// When the token of the room's log-in ends; nil: not known, or never.
     public var tokenEndsAt: ChatTimestamp?
+    package var attempts: UpstreamSession.Attempts
+
+    /// Messages of upstream users that were shown.
+    public var messagesIn: Int { down[.message] }
+    /// Messages of IRC users that the backend confirmed.
+    public var messagesOut: Int { up[.message] }
 }
 
 public struct ClientStatus: Equatable, Sendable {

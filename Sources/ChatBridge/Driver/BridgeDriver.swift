@@ -4,6 +4,7 @@ import BridgeTypes
 import ChatModel
 import Configuration
 import IRCServer
+import Rooms
 import Transport
 import Upstream
 import WireBytes
@@ -45,10 +46,14 @@ final class BridgeDriver: TransportDelegate {
     private let passwordWorkers = WorkPool(
         name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
     private var housekeeping = Housekeeping()
+    /// Bytes and failures below the bridge, for the operator.
+    private(set) var traffic = DriverTraffic()
     private let backends: BackendDriver
     private let store: StoreDriver?
     /// Files over HTTP, where they are served.
     private(set) var media: MediaRoutes?
+    /// What the status page shows, where it is served.
+    private(set) var board: StatusBoard?
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
@@ -91,6 +96,12 @@ final class BridgeDriver: TransportDelegate {
 
     /// Has files served over HTTP.
     func serve(_ media: MediaRoutes) { self.media = media }
+
+    /// Has the status served over HTTP.
+    func serve(_ board: StatusBoard, now: MonotonicInstant) {
+        self.board = board
+        board.attach(self, now: now)
+    }
 
     func start(_ transport: Transport, listeners: [ListenerID: ClientListener]) {
         self.listeners = listeners
@@ -137,6 +148,12 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
+    /// When the certificates of listeners end, by the address of the listener; in seconds since 1970.
+    func certificateEnds(_ transport: Transport) -> [(listener: String, at: Int64)] {
+        listeners.compactMap { id, listener in transport.certificateExpiry(id).map { (listener.label, $0) } }
+            .sorted { $0.0 < $1.0 }
+    }
+
     // MARK: - Events of the transport
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
@@ -169,12 +186,15 @@ final class BridgeDriver: TransportDelegate {
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         if let room = roomsByConnection[id] {
+            traffic.upstream.received += bytes.count
             bridge.upstreamReceived(room, bytes, now: Self.now(transport))
         } else if !webSockets.isEmpty, let peer = webSockets.peers[id] {
+            traffic.clients.received += bytes.count
             return webSocketReceived(id, peer, bytes, transport)
         } else if !webSockets.isEmpty, let place = webSockets.place(ofOpening: id) {
             return openingReceived(id, place.listener, place.peer, bytes, transport)
         } else {
+            traffic.clients.received += bytes.count
             bridge.clientReceived(id.client, bytes, now: Self.now(transport))
         }
         run(transport)
@@ -242,6 +262,7 @@ final class BridgeDriver: TransportDelegate {
     }
 
     func handshakeFailed(_ end: StreamEnd, listener: ListenerID, peer: SocketAddress, transport: Transport) {
+        traffic.handshakeFailed(listeners[listener]?.label ?? "")
         guard let left = handshakeNotes.take(transport.now) else { return }
         note(
             BridgeNote(
@@ -298,6 +319,7 @@ final class BridgeDriver: TransportDelegate {
             housekeeping.worked(actions.count)
             for action in actions { run(action, transport) }
         } while hasAnswered
+        if bridge.latency.isTurnOpen { bridge.turnEnded(at: SystemClock.monotonic()) }
         continueResumed(transport)
     }
 
@@ -309,8 +331,10 @@ final class BridgeDriver: TransportDelegate {
     private func run(_ action: BridgeAction, _ transport: Transport) {
         switch action {
         case .send(let client, let slice):
+            traffic.clients.sent += slice.count
             transport.send(client.connection, webSockets.form(slice, for: client.connection))
         case .fanOut(let slice, let clients, let except):
+            traffic.clients.sent += slice.count * clients.count
             guard webSockets.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
             for client in clients where client != except {
                 transport.send(client.connection, slice)
@@ -348,6 +372,7 @@ final class BridgeDriver: TransportDelegate {
             securing.insert(room)
             transport.startTLS(id, tlsSettings(room), host: host)
         case .sendUpstream(let room, let slice):
+            traffic.upstream.sent += slice.count
             if let id = connectionsByRoom[room] { transport.send(id, slice) }
         case .closeUpstream(let room, let flush): closeUpstream(room, flush: flush, transport)
         case .checkPassword(let check): run(check, transport)

@@ -2,6 +2,7 @@ import BridgeCore
 import BridgeTypes
 import ChatModel
 import Configuration
+import Digests
 import Glibc
 import HTTPProtocol
 import IRCServer
@@ -23,6 +24,8 @@ struct BridgePlan: Sendable {
     private let serviceManager: ServiceManagerSettings
     /// Names of handed over sockets that no listener names.
     private let unusedSockets: [String]
+    /// The tokens of HTTP listeners, in the order of the configuration.
+    private let httpTokens: [SecretBytes?]
 
     init(
         _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment,
@@ -50,6 +53,14 @@ struct BridgePlan: Sendable {
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
         places = try configuration.listeners.map { listener throws(StartError) in
             try Self.listenOptions(listener, asksForCertificates: asksForCertificates)
+        }
+        httpTokens = try configuration.http.map { http throws(StartError) in
+            guard let source = http.token else { return nil }
+            do throws(InterpolationError) {
+                return SecretBytes(try source.read(environment).revealed.utf8)
+            } catch {
+                throw StartError(description: "the token of \(http.bind) cannot be read: \(error.message)")
+            }
         }
     }
 
@@ -86,6 +97,14 @@ struct BridgePlan: Sendable {
         }
     }
 
+    /// Nil: no listener serves the status.
+    private func board(_ store: StoreDriver?) -> StatusBoard? {
+        guard configuration.http.contains(where: { $0.serve.contains(.status) }) else { return nil }
+        let warnings = WarningCollector()
+        warn(Logger(subsystem: .main, configuration: LogConfiguration(), sink: warnings))
+        return StatusBoard(warnings: warnings.texts, store: store)
+    }
+
     // MARK: - On the loop
 
     /// The bridge and the other clients of its loop.
@@ -97,6 +116,11 @@ struct BridgePlan: Sendable {
             settings: settings, stored: stored, now: BridgeDriver.now(transport),
             random: AnyRandomNumberGenerator(BufferedSystemRandom()))
         let accountSecrets = accountSecrets
+        let board = board(store)
+        let noted = { [unowned transport] (entry: BridgeNote) -> Void in
+            note(entry)
+            board?.noted(entry, at: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
+        }
         let backendDriver = BackendDriver(
             loop: loop, names: bridge.backendNames, places: backendPlaces,
             store: TokenStore(stateDirectory: configuration.server.stateDirectory),
@@ -104,7 +128,7 @@ struct BridgePlan: Sendable {
         let (credentials, upstreamTLS) = access(to: bridge)
         let driver = BridgeDriver(
             bridge: bridge, loop: loop, sendQueueBytes: configuration.limits.sendQueueBytes,
-            upstreamTLS: upstreamTLS, backends: backendDriver, store: store, credentials: credentials, note: note,
+            upstreamTLS: upstreamTLS, backends: backendDriver, store: store, credentials: credentials, note: noted,
             stopped: stopped)
         let media = settings.media.map { media in
             MediaRoutes(
@@ -112,10 +136,11 @@ struct BridgePlan: Sendable {
                 store: MediaStore(
                     stateDirectory: configuration.server.stateDirectory, maxBytes: configuration.media.maxBytes,
                     retention: configuration.media.retention),
-                journal: journal, backends: backendDriver, bridge: driver, loop: loop, note: note)
+                journal: journal, backends: backendDriver, bridge: driver, loop: loop, note: noted)
         }
         if let media { driver.serve(media) }
-        let others: [any LoopClient] = [backendDriver.client, backendDriver.files]
+        if let board { driver.serve(board, now: transport.now) }
+        let others: [any LoopClient] = [backendDriver.client, backendDriver.files] + (board.map { [$0] } ?? [])
         let service = AdminService(driver, store: store, loop: loop, instanceID: settings.instanceID)
         let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
@@ -212,7 +237,7 @@ struct BridgePlan: Sendable {
         _ router: ConnectionRouter, _ media: MediaRoutes?, store: StoreDriver?, _ transport: Transport
     ) throws(TransportError) -> [SocketAddress] {
         var addresses: [SocketAddress] = []
-        for http in configuration.http {
+        for (http, token) in zip(configuration.http, httpTokens) {
             let endpoint = http.bind.endpoint
             var hosts = http.hosts
             // A proxy in front passes on the name by which people ask.
@@ -227,6 +252,11 @@ struct BridgePlan: Sendable {
                     switch service {
                     case .health: HealthRoutes.routes(bridge: router.bridge.bridge) { store?.condition ?? .sound }
                     case .media: media?.routes ?? []
+                    case .metrics:
+                        StatusRoutes.metrics(
+                            router.bridge, store: store, token: token, hasRoomLabels: http.hasRoomLabels)
+                    case .status:
+                        router.bridge.board.map { StatusRoutes.status($0, router.bridge, token: token) } ?? []
                     }
                 }, proxies: http.proxies)
             var options =

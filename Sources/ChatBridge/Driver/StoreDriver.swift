@@ -9,6 +9,7 @@ import Rooms
 import Store
 import Threads
 import Transport
+import WireBytes
 
 /// Carries the bridge's orders and questions to the store, and its answers back to the loop.
 ///
@@ -90,7 +91,7 @@ final class StoreDriver: Sendable {
         let record = record
         store.start(
             settled: { settlement in
-                record.settled(through: settlement.through)
+                record.settled(through: settlement.through, hasFailed: !settlement.refused.isEmpty)
                 Self.answer(on: loop) { bridge, settlement, now in
                     bridge.storeSettled(
                         through: settlement.through, refused: settlement.refused, reason: settlement.reason, now: now)
@@ -106,6 +107,7 @@ final class StoreDriver: Sendable {
 
     func keep(_ ticket: StoreTicket, _ changes: [StoreOperation], on loop: NetworkLoop) {
         if store.submit(ticket, changes) { return record.handedOver(ticket) }
+        record.failed(.write)
         // On the loop's next turn: the bridge may react with another order that has no room. Later orders cannot be
         // settled before this report, since their settlements are queued behind it.
         loop.enqueue { transport in
@@ -123,7 +125,7 @@ final class StoreDriver: Sendable {
     }
 
     func loadRoom(_ id: RoomID, _ key: StoredRoomKey, on loop: NetworkLoop) {
-        store.loadRoom(key, Self.answer(on: loop) { $0.roomLoaded(id, $1, now: $2) })
+        store.loadRoom(key, timed(.load, Self.answer(on: loop) { $0.roomLoaded(id, $1, now: $2) }))
     }
 
     func readMessages(
@@ -131,7 +133,7 @@ final class StoreDriver: Sendable {
     ) {
         store.readMessages(
             key, after: after, through: through, limit: limit,
-            Self.answer(on: loop) { $0.messagesRead(id, $1, now: $2) })
+            timed(.read, Self.answer(on: loop) { $0.messagesRead(id, $1, now: $2) }))
     }
 
     /// The same for an asker beside the bridge; `done` is called on the loop.
@@ -153,12 +155,28 @@ final class StoreDriver: Sendable {
     }
 
     func findPlaces(_ id: StoreReadID, _ key: StoredRoomKey, _ query: StoredPageQuery, on loop: NetworkLoop) {
-        store.findPlaces(key, query, Self.answer(on: loop) { $0.placesFound(id, $1, now: $2) })
+        store.findPlaces(key, query, timed(.find, Self.answer(on: loop) { $0.placesFound(id, $1, now: $2) }))
     }
 
     func searchMessages(_ id: StoreReadID, _ key: StoredRoomKey, _ search: StoredSearch, on loop: NetworkLoop) {
-        store.search(key, search, Self.answer(on: loop) { $0.messagesSearched(id, $1, now: $2) })
+        store.search(key, search, timed(.search, Self.answer(on: loop) { $0.messagesSearched(id, $1, now: $2) }))
     }
+
+    /// Measures a query from now to its answer.
+    private func timed<Answer>(
+        _ operation: StoreMeasurements.Operation,
+        _ answer: @escaping @Sendable (Result<Answer, StoreFailure>) -> Void
+    ) -> @Sendable (Result<Answer, StoreFailure>) -> Void {
+        let (record, began) = (record, SystemClock.monotonic())
+        return { result in
+            record.answered(operation, after: SystemClock.monotonic() - began)
+            if case .failure = result { record.failed(operation) }
+            answer(result)
+        }
+    }
+
+    /// Times and failures since the start.
+    var measurements: StoreMeasurements { record.state.measurements }
 
     /// How the store is; for supervisors.
     var condition: StoreCondition { record.state.condition }
@@ -181,19 +199,70 @@ final class StoreDriver: Sendable {
     }
 }
 
+/// How long the store took, and what failed.
+struct StoreMeasurements: Sendable {
+    enum Operation: String, CaseIterable, Sendable {
+        /// A transaction of changes.
+        case write
+        /// The stored state of a room that is opened.
+        case load
+        /// Messages by their places.
+        case read
+        /// The places of a page.
+        case find
+        case search
+    }
+
+    private(set) var times: [Operation: Histogram] = [:]
+    private(set) var errors: [Operation: Int] = [:]
+
+    mutating func answered(_ operation: Operation, after time: Duration) {
+        times[operation, default: Histogram()].observe(time)
+    }
+
+    mutating func failed(_ operation: Operation) { errors[operation, default: 0] += 1 }
+}
+
 /// Progress of the store, readable after the loop has ended.
 private final class StoreRecord: Sendable {
     struct State {
         var handedOver = StoreTicket(rawValue: 0)
         var settled = StoreTicket(rawValue: 0)
         var condition = StoreCondition.sound
+        var measurements = StoreMeasurements()
+        /// Orders under way, oldest first.
+        var underWay: [(ticket: StoreTicket, at: MonotonicInstant)] = []
     }
 
     private let now = Locked(State())
 
     var state: State { now.withLock { $0 } }
 
-    func handedOver(_ ticket: StoreTicket) { now.withLock { $0.handedOver = max($0.handedOver, ticket) } }
-    func settled(through ticket: StoreTicket) { now.withLock { $0.settled = max($0.settled, ticket) } }
+    func handedOver(_ ticket: StoreTicket) {
+        let at = SystemClock.monotonic()
+        now.withLock { state in
+            state.handedOver = max(state.handedOver, ticket)
+            // The writer may have been faster.
+            if ticket > state.settled { state.underWay.append((ticket, at)) }
+        }
+    }
+
+    func settled(through ticket: StoreTicket, hasFailed: Bool) {
+        let at = SystemClock.monotonic()
+        now.withLock { state in
+            state.settled = max(state.settled, ticket)
+            let done = state.underWay.prefix { $0.ticket <= ticket }
+            for order in done { state.measurements.answered(.write, after: at - order.at) }
+            state.underWay.removeFirst(done.count)
+            if hasFailed { state.measurements.failed(.write) }
+        }
+    }
+
+    func answered(_ operation: StoreMeasurements.Operation, after time: Duration) {
+        now.withLock { $0.measurements.answered(operation, after: time) }
+    }
+
+    func failed(_ operation: StoreMeasurements.Operation) { now.withLock { $0.measurements.failed(operation) } }
+
     func changed(_ condition: StoreCondition) { now.withLock { $0.condition = condition } }
 }

@@ -19,6 +19,15 @@ enum LogValue: Hashable, Sendable, ExpressibleByStringLiteral, ExpressibleByStri
     init(_ value: some CustomStringConvertible) { self = .text(value.description) }
     init(_ value: some BinaryInteger) { self = .integer(Int64(clamping: value)) }
     init(_ value: Double) { self = .real(value) }
+
+    var plain: String {
+        switch self {
+        case .text(let text): text
+        case .integer(let number): String(number)
+        case .real(let number): String(number)
+        case .boolean(let flag): String(flag)
+        }
+    }
 }
 
 /// Metadata in the order in which it is written. Keys are stable: `room`, `session`, `dialect`, `close-code`, `client`,

@@ -37,6 +37,23 @@ extension ConfigurationCompletion {
             {
                 report(place, "HTTP is not served on socket files: \"unix\" is nobody here")
             }
+            checkHTTPToken(of: http, at, place)
+        }
+    }
+
+    private mutating func checkHTTPToken(of http: HTTPConfiguration, _ at: String, _ bind: ConfigurationOrigin) {
+        let guarded = http.serve.filter(\.needsToken)
+        guard let token = http.token else {
+            // A proxy in front may let in anybody; its operator has to see to that.
+            guard let first = guarded.first, !http.bind.isLoopback else { return }
+            return report(
+                origin("\(at).serve") ?? bind,
+                "\(first.rawValue) beyond loopback needs a token: write token_file (or bind 127.0.0.1)")
+        }
+        let place = AuthConfiguration.tokenKeys.compactMap { origin("\(at).\($0)") }.first ?? bind
+        if guarded.isEmpty { report(place, "a token is for metrics and status, which are not served here") }
+        if case .text(let secret) = token, secret.revealed.utf8.count < HTTPConfiguration.shortestToken {
+            report(place, "a token of fewer than \(HTTPConfiguration.shortestToken) characters can be guessed")
         }
     }
 

@@ -7,6 +7,13 @@ package struct HTTPConfiguration: Equatable, Sendable {
         case health
         /// `/media/…`: uploads, and files under links.
         case media
+        /// `/metrics`, for Prometheus.
+        case metrics
+        /// `/status`, the page for people, and `/status.json`.
+        case status
+
+        /// What strangers must not see.
+        package var needsToken: Bool { self == .metrics || self == .status }
     }
 
     package var bind = HTTPListenerAddress(
@@ -17,6 +24,13 @@ package struct HTTPConfiguration: Equatable, Sendable {
     package var hosts: [String] = []
     /// Web servers with a trusted X-Forwarded-For; empty: none.
     package var trustedProxies: [TrustedPeer] = []
+    /// Wanted of requests for metrics and status; nil: none is.
+    package var token: SecretSource?
+    /// Metrics are split by room.
+    package var hasRoomLabels = true
+
+    /// A shorter token can be guessed.
+    static let shortestToken = 16
 
     /// Paths of PEM files; only for `https://`, which needs both.
     package var certificate = ""
@@ -49,7 +63,8 @@ package struct HTTPConfiguration: Equatable, Sendable {
             about: """
                 `health`: `/healthz`, liveness, and `/readyz`, readiness, 503 with the reasons otherwise (a \
                 room counts until it was up once, and once it failed, see `give_up_after`), with `?strict` every \
-                required room connected; `media`: uploads and files under links, see [media]
+                required room connected; `media`: uploads and files under links, see \
+                [media]; `metrics`: `/metrics`; `status`: the page `/status`, and `/status.json`
                 """),
         ConfigurationKey(
             "hosts", \.hosts, .hostNames,
@@ -61,6 +76,18 @@ package struct HTTPConfiguration: Equatable, Sendable {
                 web servers trusted for `X-Forwarded-For`, as `127.0.0.1`; that of others is ignored, and all their \
                 visitors count as one
                 """),
+        ConfigurationKey(
+            "token", \.token, .secretText, group: "token",
+            about: "wanted of requests for metrics and status, `Authorization: Bearer`; required beyond loopback"),
+        ConfigurationKey(
+            "token_file", \.token, .secretFile, group: "token",
+            about: "a file with the token", example: #""/run/secrets/chatbridge-http""#),
+        ConfigurationKey(
+            "token_credential", \.token, .secretCredential, group: "token",
+            about: "the name of a systemd credential with the token", example: #""http""#),
+        ConfigurationKey(
+            "room_labels", \.hasRoomLabels, .boolean,
+            about: "`false`: metrics are sums over all rooms, without a label `room`"),
     ]
 }
 

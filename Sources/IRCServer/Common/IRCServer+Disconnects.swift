@@ -11,7 +11,7 @@ extension IRCServer {
     /// Sends the reason, and closes.
     ///
     /// - Parameter isPassing: the client may reconnect at once.
-    func close(_ session: IRCSession, reason: String, isPassing: Bool = false) {
+    func close(_ session: IRCSession, reason: String, _ end: ClientTraffic.End = .error, isPassing: Bool = false) {
         guard session.state != .closed else { return }
         if !isPassing || session.origin.isToldPassingEnds {
             deliver(
@@ -19,14 +19,14 @@ extension IRCServer {
                 to: session.id)
         }
         outbound.finishResponse(session)
-        quit(session, reason: reason)
+        quit(session, reason: reason, end)
         emit(.closeClient(session.id))
     }
 
     /// Removes the client everywhere, and sends QUIT to its peers.
-    func quit(_ session: IRCSession, reason: String) {
+    func quit(_ session: IRCSession, reason: String, _ end: ClientTraffic.End) {
         if let personID = session.person, let person = context.identities[personID] {
-            guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason) }
+            guard person.clients == [session.id] else { return quitAmongOthers(session, personID, reason, end) }
             let line = line("QUIT", by: person, [PrintableText.of(reason)])
             tellPeers(of: session, line)
             for id in session.rooms { room(id)?.handle(.leave, from: session.id, context) }
@@ -37,16 +37,18 @@ extension IRCServer {
             counts.left()
         }
         noteEnd(of: session, reason)
-        forget(session)
+        forget(session, end)
     }
 
     /// Removes one client of a person; others see no QUIT while the person has more clients.
-    private func quitAmongOthers(_ session: IRCSession, _ personID: PersonID, _ reason: String) {
+    private func quitAmongOthers(
+        _ session: IRCSession, _ personID: PersonID, _ reason: String, _ end: ClientTraffic.End
+    ) {
         for id in session.rooms { room(id)?.handle(.leave, from: session.id, context) }
         context.identities.remove(session.id, from: personID)
         counts.left()
         noteEnd(of: session, reason)
-        forget(session)
+        forget(session, end)
         settleAway(of: personID)
     }
 
@@ -60,8 +62,9 @@ extension IRCServer {
     }
 
     /// Releases all state and timers of the client.
-    func forget(_ session: IRCSession) {
+    func forget(_ session: IRCSession, _ end: ClientTraffic.End) {
         session.closed()
+        traffic.ended(session.origin, end)
         outbound.remove(session.id)
         answeredLast(session)
         newcomers.forget(session.id)
@@ -90,7 +93,7 @@ extension IRCServer {
 
     /// Removes a half-closed client: its lines are processed, or the time for them is over.
     func letGo(_ session: IRCSession) {
-        quit(session, reason: "Connection closed")
+        quit(session, reason: "Connection closed", .closed)
         emit(.closeClient(session.id))
     }
 

@@ -9,6 +9,7 @@ extension IRCServer {
     package func clientOpened(_ id: ClientID, origin: ClientOrigin) {
         if let refusal = refusal(of: origin) {
             context.note(.warn, "client-refused", "a connection was refused: \(refusal)", ["address": origin.address])
+            traffic.limited(.connections)
             if lifecycle.isServing || origin.isToldPassingEnds {
                 let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
                 IRCEncoder.append(line, to: &context.writer)
@@ -20,6 +21,7 @@ extension IRCServer {
         outbound.insert(
             IRCSession(id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: context.now))
         addressLimits.opened(origin)
+        traffic.opened(origin)
         context.timers.set(.clientLiveness(id), at: context.now.monotonic + settings.limits.registrationTimeout)
         context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
     }
@@ -49,7 +51,7 @@ extension IRCServer {
         // Lines behind a pending JOIN are still processed.
         if session.isAwaitingJoin { noteEnd(of: session) }
         if session.hasEnded { return readerGone(session) }
-        quit(session, reason: reason)
+        quit(session, reason: reason, .init(connection: reason))
     }
 
     // MARK: - Half-closed connections
@@ -97,12 +99,12 @@ extension IRCServer {
         let now = context.now.monotonic
         if session.hasEnded { return letGo(session) }
         guard session.person != nil else {
-            return close(session, reason: "Registration timed out")
+            return close(session, reason: "Registration timed out", .login)
         }
         if let sent = session.pingSentAt {
             // While reading is paused, its PONG cannot be received.
             if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
-                return close(session, reason: "Ping timeout", isPassing: true)
+                return close(session, reason: "Ping timeout", .ping, isPassing: true)
             }
             context.timers.set(
                 .clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))

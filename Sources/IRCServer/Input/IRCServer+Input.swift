@@ -21,7 +21,10 @@ extension IRCServer {
             let grant = session.budget.nextGrant(now: context.now.monotonic)
             if grant > context.now.monotonic {
                 isAllDone = !session.hasInput
-                if !isAllDone { context.timers.set(.clientBudget(session.id), at: grant) }
+                if !isAllDone {
+                    traffic.limited(.messages)
+                    context.timers.set(.clientBudget(session.id), at: grant)
+                }
                 break
             }
             guard let input = session.nextInput() else {
@@ -64,6 +67,7 @@ extension IRCServer {
                 return turnAway(session, foreign)
             }
             let command = dispatch.commands[message.command]
+            traffic.received(command)
             if let label = message.tag("label")?.value { expectAnswer(to: label, session) }
             pay(session.isGathered(message) ? 0 : servicePenalty(of: message) ?? command?.penalty ?? 1, session)
             carryOut(command, message, session)
@@ -126,7 +130,7 @@ extension IRCServer {
             context.writer.append(answer)
             emit(.send(session.id, context.writer.take()))
         }
-        forget(session)
+        forget(session, .foreign)
         emit(.closeClient(session.id))
     }
 

@@ -56,6 +56,6 @@ extension IRCServer {
                 to: session.id)
         }
         emit(.closeClient(session.id))
-        forget(session)
+        forget(session, .drain)
     }
 }

@@ -50,6 +50,7 @@ extension IRCServer {
         case .ask(let call, let order): emit(.callBackend(call, order))
         case .answer(let wait, let failed):
             if let failed { note(failed, session) }
+            if wait > .zero { traffic.limited(.logins) }
             guard wait > .zero else { return logins.takeDelayedAnswer(session.id).map { take($0, session) } ?? () }
             context.timers.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
         case .challenge(let bytes): challenge(bytes, .scramSHA256, session)
@@ -68,6 +69,7 @@ extension IRCServer {
     }
 
     private func succeeded(_ login: Login, _ session: IRCSession) {
+        if let mechanism = mechanism(of: login.purpose, session) { traffic.loggedIn(mechanism, .ok) }
         switch login.purpose {
         case .gateway: admitGateway(session)
         case .oper: becomeOperator(session, login.account)
@@ -80,6 +82,7 @@ extension IRCServer {
 
     private func refused(_ refusal: LoginRefusal, _ purpose: LoginPurpose, _ session: IRCSession) {
         let isBusy = refusal == .busy
+        if let mechanism = mechanism(of: purpose, session) { traffic.loggedIn(mechanism, isBusy ? .busy : .refused) }
         let busy = "Too many people log in at this moment; try again"
         switch purpose {
         case .sasl: tellSASL(refusal, session)
@@ -93,7 +96,19 @@ extension IRCServer {
             countFailedTry(session)
         case .gateway, .accountPass, .serverPass, .newAccount:
             if !isBusy { reply(.errPasswdMismatch, "Password incorrect", to: session) }
-            close(session, reason: isBusy ? busy : "Password incorrect")
+            close(session, reason: isBusy ? busy : "Password incorrect", .login)
+        }
+    }
+
+    /// As counted; nil: nothing was checked.
+    private func mechanism(of purpose: LoginPurpose, _ session: IRCSession) -> String? {
+        switch purpose {
+        case .sasl: session.sasl.mechanism?.rawValue ?? "SASL"
+        case .service: "service"
+        case .oper: "OPER"
+        case .accountPass, .serverPass: "PASS"
+        case .gateway: "WEBIRC"
+        case .newAccount: nil
         }
     }
 
@@ -168,7 +183,7 @@ extension IRCServer {
     /// Counts a failed attempt; closes the connection after too many.
     func countFailedTry(_ session: IRCSession) {
         session.failedTries += 1
-        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins") }
+        if session.failedTries >= Self.maxLoginTries { close(session, reason: "Too many failed logins", .login) }
     }
 
     /// Sends a mechanism's challenge, before the client's next response.

@@ -70,7 +70,7 @@ extension IRCServer {
         if session.caps.contains(.standardReplies) {
             fail("*", "ACCOUNT_REQUIRED", [], "Log in with SASL, or with PASS account:password", session)
         }
-        close(session, reason: "You must log in to connect to this server")
+        close(session, reason: "You must log in to connect to this server", .login)
         return false
     }
 
@@ -181,7 +181,7 @@ extension IRCServer {
     // MARK: - QUIT
 
     func quitReceived(_ reason: String?, _ session: IRCSession) {
-        close(session, reason: reason.map { "Quit: " + $0 } ?? "Client quit")
+        close(session, reason: reason.map { "Quit: " + $0 } ?? "Client quit", .quit)
     }
 
     // MARK: - CAP

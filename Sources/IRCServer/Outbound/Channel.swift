@@ -226,6 +226,7 @@ final class Channel {
 
     private func send(_ message: IRCMessage, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
+        outbound.traffic.sent(reduced.command, to: group.clients.count)
         IRCEncoder.append(reduced, to: &context.writer)
         send(context.writer.take(), to: group, except: except, in: room)
     }
@@ -234,6 +235,7 @@ final class Channel {
     private func send(_ lines: [IRCMessage], to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         for line in lines {
             guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
+            outbound.traffic.sent(reduced.command, to: group.clients.count)
             IRCEncoder.append(reduced, to: &context.writer)
         }
         guard context.writer.count > 0 else { return }

@@ -8,6 +8,7 @@ import WireBytes
 package final class Outbound {
     private let actions: BridgeActions
     private let context: RoomsContext
+    let traffic: ClientTraffic
     private(set) var sessions = KeyedObjects<SessionByClient>()
     private var batchNumber: UInt64 = 0
 
@@ -15,8 +16,9 @@ package final class Outbound {
         package static func key(of session: IRCSession) -> ClientID { session.id }
     }
 
-    init(_ actions: BridgeActions, _ context: RoomsContext) {
+    init(_ actions: BridgeActions, _ context: RoomsContext, _ traffic: ClientTraffic) {
         self.actions = actions
+        self.traffic = traffic
         self.context = context
     }
 
@@ -119,6 +121,7 @@ package final class Outbound {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
         guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
+        traffic.sent(reduced.command)
         IRCEncoder.append(reduced, to: &context.writer)
         let slice = context.writer.take()
         if let backlog { hold(slice, by: backlog, session) } else { emit(.send(session.id, slice)) }

@@ -18,7 +18,7 @@ package final class RoomTraffic {
     package private(set) var up = Counts()
     package private(set) var lastMessageAt: ChatTimestamp?
 
-    package struct Counts {
+    package struct Counts: Equatable, Sendable {
         private var counts = [Int](repeating: 0, count: Kind.allCases.count)
 
         package subscript(kind: Kind) -> Int { counts[kind.index] }

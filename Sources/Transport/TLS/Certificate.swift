@@ -38,6 +38,13 @@ public final class Certificate {
         return days == 0 && seconds < 0 ? -1 : Int(days)
     }
 
+    /// ``notAfter`` in seconds since 1970; nil: unreadable.
+    public var expiresAt: Int64? {
+        var parts = tm()
+        guard let time = X509_get0_notAfter(pointer), ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
+        return Int64(timegm(&parts))
+    }
+
     /// The DNS names and addresses it is for; the common name counts only where there are none, as for the check itself.
     ///
     /// At most ``TLSLimits/namesInSentence``, then a word about the others.

@@ -11,6 +11,8 @@ final class TLSContext {
     let pointer: OpaquePointer
     /// The files' marks just before they were read.
     let files: FileMarks
+    /// When the own certificate of a server ends, in seconds since 1970.
+    private(set) var expiresAt: Int64?
     /// Nothing of a peer's certificate is checked but that the peer has its key.
     let acceptsAnyPeer: Bool
 
@@ -45,7 +47,7 @@ final class TLSContext {
         SSL_CTX_set_num_tickets(pointer, 1)
         let application = Array("chatbridge".utf8)
         SSL_CTX_set_session_id_context(pointer, application, UInt32(application.count))
-        try Self.use(settings.identity, in: pointer)
+        expiresAt = try Self.use(settings.identity, in: pointer)
         switch settings.clientCertificates {
         case .ignored: SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
         case .welcomed: SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, TLSEngine.certificateJudged)
@@ -87,7 +89,9 @@ final class TLSContext {
         return pointer
     }
 
-    private static func use(_ identity: TLSIdentity, in context: OpaquePointer) throws(TLSSetupError) {
+    /// - Returns: when the certificate ends.
+    @discardableResult
+    private static func use(_ identity: TLSIdentity, in context: OpaquePointer) throws(TLSSetupError) -> Int64? {
         let chain = try PEM.certificates(identity.certificate, isRequired: true)
         for (index, certificate) in chain.enumerated() {
             let added =
@@ -103,6 +107,7 @@ final class TLSContext {
             }
             guard SSL_CTX_use_PrivateKey(context, key) == 1 else { throw refusal(identity.key.name) }
         }
+        return chain.first?.expiresAt
     }
 
     /// - Parameter sendsNames: whether the peer is sent the authorities' names, so that it can pick a certificate.

@@ -1,6 +1,6 @@
 /// The state of a room's link, for operators and probes.
 public struct RoomState: Equatable, Sendable {
-    public enum Link: String, Equatable, Sendable {
+    public enum Link: String, CaseIterable, Sendable {
         case up
         /// On the way: waiting for a slot, opening the connection, shaking hands, or not ready for chat yet.
         case connecting

@@ -173,6 +173,17 @@ package final class UpstreamSession {
     /// How long the last session was usable, where the backend closed it with a code that may be about the login; it may
     /// also be about the room.
     package private(set) var evictedAfter: Duration?
+    /// Attempts since the program started, by outcome.
+    package struct Attempts: Equatable, Sendable {
+        /// Sessions that became usable.
+        package fileprivate(set) var succeeded = 0
+        /// Refused for their credentials.
+        package fileprivate(set) var refused = 0
+        /// Failed for any other reason.
+        package fileprivate(set) var failed = 0
+    }
+
+    package private(set) var attempts = Attempts()
     /// Failures in a row since the last usable session.
     package private(set) var failures = 0
     /// Refusals since a session was usable, of any credentials.
@@ -697,6 +708,7 @@ package final class UpstreamSession {
         shared.connects.endTurn(of: backendInTurn, room, &turn)
         isUp = true
         hasBeenUp = true
+        attempts.succeeded += 1
         upSince = turn.now.monotonic
         loginTaken()
         events.append(.up)
@@ -727,6 +739,7 @@ package final class UpstreamSession {
         dropConnection()
         if !transportGone { emit(.close(flush: true)) }
         failures += 1
+        if !wasUp { if isRefusal { attempts.refused += 1 } else { attempts.failed += 1 } }
         lastReason = reason
         state = .waiting
         var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &turn.random)

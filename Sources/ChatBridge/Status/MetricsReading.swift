@@ -1,0 +1,32 @@
+import BridgeCore
+import BridgeTypes
+import IRCServer
+import Rooms
+import Transport
+
+/// Everything that the metrics are read from, at one moment.
+struct MetricsReading {
+    /// Without clients.
+    var status: BridgeStatus
+    var readiness: Readiness
+    var clients: ClientTraffic
+    var driver: DriverTraffic
+    var latencyDown: Histogram
+    var latencyUp: Histogram
+    var storage: StoreMeasurements?
+    var certificates: [(listener: String, at: Int64)]
+    var process: ProcessUsage
+
+    init(_ driver: BridgeDriver, store: StoreDriver?, _ transport: Transport) {
+        let bridge = driver.bridge
+        status = bridge.status(now: BridgeDriver.now(transport), hasClients: false)
+        readiness = Readiness(
+            rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: store?.condition ?? .sound, isStrict: false)
+        clients = bridge.clientTraffic
+        self.driver = driver.traffic
+        (latencyDown, latencyUp) = (bridge.latency.down, bridge.latency.up)
+        storage = store?.measurements
+        certificates = driver.certificateEnds(transport)
+        process = .now()
+    }
+}
