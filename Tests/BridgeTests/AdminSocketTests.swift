@@ -74,10 +74,13 @@ private final class AdminStage: @unchecked Sendable {
     /// Asks until the answer is as wished; each question is a round trip.
     func ask(_ request: AdminRequest, _ arguments: JSONValue.Member..., until isThere: (JSONValue) -> Bool) async throws
     {
-        for _ in 0..<10_000 {
-            if isThere(try await talk { try $0.ask(try AdminCall(request, arguments)) }) { return }
+        var last: JSONValue?
+        for _ in 0..<200_000 {
+            let answer = try await talk { try $0.ask(try AdminCall(request, arguments)) }
+            if isThere(answer) { return }
+            last = answer
         }
-        Issue.record("\(request) never answered as wished")
+        Issue.record("\(request) never answered as wished: \(String(describing: last))")
     }
 
     func beReady() async throws { try await ask(.ready) { $0["ready"]?.bool == true } }

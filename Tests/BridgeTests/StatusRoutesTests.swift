@@ -166,7 +166,7 @@ struct StatusRoutesTests {
                     $0.state.reason = "the server answered 503"
                     ($0.since, $0.retryIn) = (ago(90), .seconds(120))
                 }
-            }, "error room lobby: down for 1 min 30 s: the server answered 503; next try in 2 min"
+            }, "error room lobby: down for 90 s: the server answered 503; next try in 2 min"
         ),
         ({ try status { $0.tokenEndsAt = ago(120) } }, "error room lobby: its token ended 2 min ago"),
         ({ try status { $0.tokenEndsAt = ago(-20) } }, "warning room lobby: its token ends in 20 s"),

@@ -296,4 +296,18 @@ struct ConfigurationLayersTests {
         #expect(applied.jitter == 0)
         #expect(applied.degradedAfter == 3)
     }
+
+    @Test("the token of an HTTP listener is read from a file, or from a credential")
+    func httpTokens() throws {
+        let token = "0123456789abcdef"
+        let machine = testEnvironment(
+            ["/t": token + "\n", "/run/c/http": token], variables: ["CREDENTIALS_DIRECTORY": "/run/c"])
+        for line in ["token_file = \"/t\"", "token_credential = \"http\""] {
+            let text = withRoom("[[http]]\nserve = [\"status\"]\n" + line)
+            let loaded = try load(
+                text, variables: ["CREDENTIALS_DIRECTORY": "/run/c"],
+                files: ["/t": token + "\n", "/run/c/http": token])
+            #expect(try loaded.http.first?.token?.read(machine).revealed == token, "\(line)")
+        }
+    }
 }

@@ -56,6 +56,10 @@ struct KeyCoverageTests {
 
     private static let others = [
         Row("server.state_dir", "BridgeTests/StoreDriverTests.swift", "service"),
+        Row("http.room_labels", "BridgeTests/StatusRoutesTests.swift", "served"),
+        Row("http.token", "BridgeTests/StatusRoutesTests.swift", "guarded"),
+        Row("http.token_file", layers, "httpTokens"),
+        Row("http.token_credential", layers, "httpTokens"),
         Row("admin.socket", "BridgeTests/AdminSocketTests.swift", "noSocket"),
         Row("admin.mode", "BridgeTests/AdminSocketTests.swift", "otherUser"),
         Row("server.prestop_delay", "EndToEnd/stopping.py", "the_order_of_the_end"),

@@ -101,7 +101,7 @@ struct BridgePlan: Sendable {
     private func board(_ store: StoreDriver?) -> StatusBoard? {
         guard configuration.http.contains(where: { $0.serve.contains(.status) }) else { return nil }
         let warnings = WarningCollector()
-        warn(Logger(subsystem: .main, configuration: LogConfiguration(), sink: warnings))
+        warn(Logger(subsystem: .main, configuration: .standard, sink: warnings))
         return StatusBoard(warnings: warnings.texts, store: store)
     }
 

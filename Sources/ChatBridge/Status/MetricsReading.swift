@@ -1,5 +1,6 @@
 import BridgeCore
 import BridgeTypes
+import ChatModel
 import IRCServer
 import Rooms
 import Transport

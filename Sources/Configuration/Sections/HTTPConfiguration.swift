@@ -78,7 +78,8 @@ package struct HTTPConfiguration: Equatable, Sendable {
                 """),
         ConfigurationKey(
             "token", \.token, .secretText, group: "token",
-            about: "wanted of requests for metrics and status, `Authorization: Bearer`; required beyond loopback"),
+            about: "wanted of requests for metrics and status, `Authorization: Bearer`; required beyond loopback",
+            example: #""${TOKEN}""#),
         ConfigurationKey(
             "token_file", \.token, .secretFile, group: "token",
             about: "a file with the token", example: #""/run/secrets/chatbridge-http""#),

@@ -13,6 +13,8 @@ package struct LogConfiguration: Equatable, Sendable {
         levels.first { $0.subsystem == subsystem }?.level ?? level
     }
 
+    package static var standard: LogConfiguration { LogConfiguration() }
+
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
             "format", \.format, .choice,
