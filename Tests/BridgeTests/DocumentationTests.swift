@@ -64,7 +64,9 @@ struct DocumentationTests {
 
     @Test("what pages have of the program's tables is up to date, and every table has a place")
     func tables() throws {
-        let pages = try ["README.md", "docs/EVENTS.md", "docs/IRC.md", "docs/METRICS.md"].map { try RepositoryFile.text($0) }
+        let pages = try ["README.md", "docs/EVENTS.md", "docs/IRC.md", "docs/METRICS.md"].map {
+            try RepositoryFile.text($0)
+        }
         for section in OfflineCommands.documentation {
             let made = "<!-- made: \(section.name) -->\n\n\(section.text)\n\n<!-- end -->\n"
             #expect(pages.count { $0.contains(made) } == 1, "\(section.name): scripts/generate-docs")

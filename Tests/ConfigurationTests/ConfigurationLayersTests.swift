@@ -303,7 +303,7 @@ struct ConfigurationLayersTests {
         let machine = testEnvironment(
             ["/t": token + "\n", "/run/c/http": token], variables: ["CREDENTIALS_DIRECTORY": "/run/c"])
         for line in ["token_file = \"/t\"", "token_credential = \"http\""] {
-            let text = withRoom("[[http]]\nserve = [\"status\"]\n" + line)
+            let text = withRoom("[[http]]\nbind = \"http://127.0.0.1:0\"\nserve = [\"status\"]\n" + line)
             let loaded = try load(
                 text, variables: ["CREDENTIALS_DIRECTORY": "/run/c"],
                 files: ["/t": token + "\n", "/run/c/http": token])
