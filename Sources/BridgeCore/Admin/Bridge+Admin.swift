@@ -65,7 +65,7 @@ extension Bridge {
     package func watch(
         passages: ((RoomPassage) -> Void)?, frames: ((TappedFrame) -> Void)?
     ) {
-        context.tap = passages
+        context.watch(passages)
         context.upstream.frameTap = frames
     }
 

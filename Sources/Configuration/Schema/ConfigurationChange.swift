@@ -33,18 +33,15 @@ package struct ConfigurationChange: Equatable, Sendable {
         result = old
         let backends = Dictionary(old.backends.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let changed = new.backends.filter { backends[$0.name] != nil && backends[$0.name] != $0 }.map(\.name)
-        takeRooms(from: old, to: new, changedBackends: Set(changed))
-        takeAccounts(from: old, to: new)
+        var next = old
+        next.rooms = rooms(from: old, to: new, changedBackends: Set(changed))
+        next.accounts = accounts(from: old, to: new)
         // Rooms are complete without these.
-        (result.roomDefaults, result.dialects) = (
-            new.roomDefaults,
-            result.dialects
-                + new.dialects.filter { added in
-                    !old.dialects.contains { $0.name == added.name }
-                }
-        )
+        next.roomDefaults = new.roomDefaults
+        next.dialects += new.dialects.filter { added in !old.dialects.contains { $0.name == added.name } }
         let names = Set(new.backends.map(\.name))
-        result.backends = new.backends + old.backends.filter { !names.contains($0.name) }
+        next.backends = new.backends + old.backends.filter { !names.contains($0.name) }
+        result = next
         take(\.server, LiveKeys.server, named: "server", new)
         take(\.limits, LiveKeys.limits, named: "limits", new)
         deferred(from: result, to: new)
@@ -71,7 +68,9 @@ package struct ConfigurationChange: Equatable, Sendable {
 
     // MARK: - Rooms
 
-    private mutating func takeRooms(from old: Configuration, to new: Configuration, changedBackends: Set<String>) {
+    private mutating func rooms(
+        from old: Configuration, to new: Configuration, changedBackends: Set<String>
+    ) -> [RoomConfiguration] {
         let before = Dictionary(old.rooms.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let after = Set(new.rooms.map(\.name))
         removedRooms = old.rooms.map(\.name).filter { !after.contains($0) && $0 != RoomConfiguration.templateName }
@@ -101,7 +100,7 @@ package struct ConfigurationChange: Equatable, Sendable {
         if old.rooms.first(where: \.isTemplate) != new.rooms.first(where: \.isTemplate) {
             deferredKeys.append("rooms.\(RoomConfiguration.templateName)")
         }
-        result.rooms = rooms
+        return rooms
     }
 
     /// The keys that two rooms have different values of; of a secret it cannot be seen.
@@ -114,11 +113,11 @@ package struct ConfigurationChange: Equatable, Sendable {
 
     // MARK: - Accounts
 
-    private mutating func takeAccounts(from old: Configuration, to new: Configuration) {
+    private mutating func accounts(from old: Configuration, to new: Configuration) -> [AccountConfiguration] {
         let before = Dictionary(old.accounts.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let after = Set(new.accounts.map(\.name))
         removedAccounts = old.accounts.map(\.name).filter { !after.contains($0) }
-        result.accounts = new.accounts.map { account in
+        return new.accounts.map { account in
             guard let known = before[account.name] else {
                 addedAccounts.append(account.name)
                 return account

@@ -31,7 +31,7 @@ package final class RoomsContext {
     package let latency = RelayLatency()
     private var lanesAwaitingStore: Set<RoomID> = []
     /// Receives what goes in and out of all rooms; nil, as nearly always: nobody watches.
-    package var tap: ((RoomPassage) -> Void)?
+    package private(set) var tap: ((RoomPassage) -> Void)?
     /// Base URLs of backends that require a token for files, by the backend's name.
     package private(set) var guardedBases: [String: HTTPURL]
     /// Files uploaded here, which also resolve links quoted in messages.
@@ -68,6 +68,9 @@ package final class RoomsContext {
         guardedBases.merge(Self.guardedBases(settings.backends)) { $1 }
         upstream.take(settings.backends)
     }
+
+    /// Passes on what goes in and out of all rooms; nil ends it.
+    package func watch(_ tap: ((RoomPassage) -> Void)?) { self.tap = tap }
 
     // MARK: - The turn
 
