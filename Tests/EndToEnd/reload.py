@@ -19,7 +19,7 @@ def rewrite(bridge, change):
 
 
 def outcomes(bridge):
-    return bridge.log_entries("reloaded") + bridge.log_entries("reload-refused")
+    return sorted(bridge.log_entries("reloaded") + bridge.log_entries("reload-refused"), key=lambda entry: entry["ts"])
 
 
 @scenario
