@@ -388,7 +388,7 @@ struct DocumentedKeysTests {
             ? withRoom("[identity]\nrequire_login = \"never\"\nwebirc = \(example)")
             : Self.text(path, example, sample)
         let secrets = ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD"]
-        var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret") })
+        var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret-of-many-letters") })
         variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
         let machine = ConfigurationEnvironment(variables: variables, hostName: "h.test") { file in
             if file == "chatbridge.toml" { return .success(Array(text.utf8)) }
