@@ -244,7 +244,7 @@ def memory_keeps_nothing(world):
     settle(world.irc("bob"), "end")
     remy.expect_message("end")
     assert remy.bodies() == ["end"], remy.bodies()
-    assert os.listdir(os.path.join(directory, "state")) == ["instance-id"]
+    assert sorted(os.listdir(os.path.join(directory, "state"))) == ["admin.sock", "instance-id"]
 
 
 # MARK: - Down, and who is who

@@ -161,6 +161,8 @@ class Soak:
             'upstream_connects_per_second = "off"\nping_interval = "5s"\nping_timeout = "5s"',
             '[log]\nformat = "json"\nlevel = "info"',
             '[storage]\nurl = "sqlite:chatbridge.db"',
+            # No socket that neither clients nor backends explain.
+            '[admin]\nsocket = ""',
             '[dialects.acked]\nfile = "%s"' % os.path.join(HERE, "ack.json"),
             '[dialects.echoed]\nfile = "%s"' % os.path.join(HERE, "echo.json"),
         ]
