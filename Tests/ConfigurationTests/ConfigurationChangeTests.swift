@@ -39,9 +39,18 @@ struct ConfigurationChangeTests {
             "a backend's user", "[backends.b]\nurl = \"wss://h/\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
             "[backends.b]\nurl = \"wss://h/\"\nuser_agent = \"x\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
             "rooms-reconnected lobby"),
+        Row(
+            "a backend's default that needs no new link",
+            "[backends.b]\nurl = \"wss://h/\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
+            "[backends.b]\nurl = \"wss://h/\"\nreceipts = \"off\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
+            "rooms-changed lobby"),
         Row("an account comes", lobby, lobby + alice, "accounts-added alice"),
         Row("an account goes", lobby + alice, lobby, "accounts-removed alice"),
         Row("an account's rights", lobby + alice, lobby + alice + "admin = true\n", "accounts-changed alice"),
+        Row(
+            "an account's own log-in", lobby + alice,
+            lobby + alice + "admin = true\nupstream = { lobby = { type = \"bearer\", token = \"x\" } }\n",
+            "accounts-changed alice; keys-deferred accounts.alice.upstream"),
         Row(
             "limits", lobby, "[limits]\nmax_clients = 7\nsendq = \"1MiB\"\n" + lobby,
             "keys-changed limits.max_clients; keys-deferred limits.sendq"),

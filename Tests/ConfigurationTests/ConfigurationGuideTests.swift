@@ -113,10 +113,12 @@ struct ConfigurationGuideTests {
                 "  the server password (PASS), plain or as printed by chatbridge hash-password; one of the three",
                 "  form      a string", "  default   none", "  example   password = \"${SERVER_PASSWORD}\"",
                 "  excludes  password_file, password_credential", "  variable  CHATBRIDGE__IDENTITY__PASSWORD",
+                "  reload    needs a restart",
             ])
         #expect(password.current(loaded) == ["identity.password = \"***\"  (chatbridge.toml:15)"])
         let ping = try #require(ConfigurationTopic.named("rooms.ping").first)
         #expect(ping.lines.contains("  variable  CHATBRIDGE__ROOMS__NAME__PING"))
+        #expect(ping.lines.last == "  reload    in force at once; the link is opened anew")
         #expect(
             ping.current(loaded) == [
                 "rooms.a.ping = \"5s\"  (chatbridge.toml:2)", "rooms.b.ping = \"5s\"  (chatbridge.toml:2)",

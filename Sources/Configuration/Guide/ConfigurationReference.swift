@@ -63,26 +63,30 @@ package struct ConfigurationTopic: Sendable {
     let outline: ConfigurationOutline
     /// The default as it is written; nil: there is none.
     let initial: ConfigurationNode?
+    let reload: ReloadEffect
 
     // MARK: - Finding
 
     /// Every section and key, in the schema's order.
     package static let all: [ConfigurationTopic] = {
-        func topics(_ keys: [ConfigurationOutline], _ path: String, _ node: ConfigurationNode?) -> [ConfigurationTopic]
-        {
+        func topics(
+            _ keys: [ConfigurationOutline], _ path: String, _ node: ConfigurationNode?, _ reload: ReloadEffect
+        ) -> [ConfigurationTopic] {
             keys.flatMap { key in
                 let own = path.isEmpty ? key.key : "\(path).\(key.key)"
-                let topic = ConfigurationTopic(path: own, outline: key, initial: node?[key.key])
+                let topic = ConfigurationTopic(
+                    path: own, outline: key, initial: node?[key.key], reload: key.reload ?? reload)
                 let inner: (path: String, node: ConfigurationNode?) =
                     switch key.shape {
                     case .named: ("\(own).NAME", topic.initial?.entries.first?.node)
                     case .tables: (own, topic.initial?.elements.first)
                     default: (own, topic.initial)
                     }
-                return [topic] + topics(key.shape.keys, inner.path, inner.node)
+                return [topic] + topics(key.shape.keys, inner.path, inner.node, topic.reload)
             }
         }
-        return topics(ConfigurationSchema.outlines, "", ConfigurationSchema.root.write(ConfigurationSchema.sample))
+        return topics(
+            ConfigurationSchema.outlines, "", ConfigurationSchema.root.write(ConfigurationSchema.sample), .restart)
     }()
 
     /// The topics that `text` may mean: a path, with names or numbers of tables (`rooms.lobby.url`, `listeners[0].bind`) or
@@ -162,6 +166,7 @@ package struct ConfigurationTopic: Sendable {
             lines.append("  excludes  \(siblings.joined(separator: ", "))")
         }
         lines.append("  variable  \(variable)")
+        if keys.isEmpty { lines.append("  reload    \(reload.about)") }
         return lines
     }
 

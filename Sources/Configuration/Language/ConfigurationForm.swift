@@ -8,6 +8,8 @@ struct ConfigurationForm<Value>: Sendable {
     let read: @Sendable (ConfigurationNode, inout Value, inout ConfigurationReader) -> Void
     /// Nil leaves the key out of a printed configuration.
     let write: @Sendable (Value) -> ConfigurationNode?
+    /// Sets a value to another; of a table, only what its keys fill.
+    var copy: @Sendable (_ from: Value, _ to: inout Value) -> Void = { $1 = $0 }
 }
 
 /// The structure below a key; environment variables find their key by it.
@@ -32,6 +34,24 @@ indirect enum ConfigurationShape: Sendable {
     }
 }
 
+/// What a reload of the configuration does about a key whose value changed.
+enum ReloadEffect: Sendable {
+    /// The new value is in force at once.
+    case live
+    /// So it is, and links that are open are opened anew.
+    case reconnect
+    /// The old value stays in force until a restart.
+    case restart
+
+    var about: String {
+        switch self {
+        case .live: "in force at once"
+        case .reconnect: "in force at once; the link is opened anew"
+        case .restart: "needs a restart"
+        }
+    }
+}
+
 /// A key without the field that it fills: its place, its form, and its documentation.
 ///
 /// The example configuration, `chatbridge config explain` and the README's table are made of these.
@@ -42,6 +62,8 @@ struct ConfigurationOutline: Sendable {
     let shape: ConfigurationShape
     /// The form, for "expected …".
     let expected: String
+    /// Nil: as the table in which it stands; of a section: a restart.
+    var reload: ReloadEffect?
     /// One line of Markdown: what it sets, its unit, its effect. Values stand in backticks.
     let about: String
     /// The default in words, where it is no value that could be written.

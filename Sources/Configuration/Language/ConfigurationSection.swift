@@ -3,30 +3,35 @@ struct ConfigurationKey<Section>: Sendable {
     let outline: ConfigurationOutline
     let read: @Sendable (ConfigurationNode, inout Section, inout ConfigurationReader) -> Void
     let write: @Sendable (Section) -> ConfigurationNode?
+    /// Sets the field to that of another section.
+    let copy: @Sendable (_ from: Section, _ to: inout Section) -> Void
 }
 
 extension ConfigurationKey {
     init<Value>(
         _ name: String, _ field: any WritableKeyPath<Section, Value> & Sendable, _ form: ConfigurationForm<Value>,
-        group: String? = nil, about: String, usual: String? = nil, example: String? = nil
+        group: String? = nil, reload: ReloadEffect? = nil, about: String, usual: String? = nil, example: String? = nil
     ) {
         self.init(
             outline: ConfigurationOutline(
-                key: name, group: group, shape: form.shape, expected: form.expected, about: about, usual: usual,
-                example: example),
+                key: name, group: group, shape: form.shape, expected: form.expected, reload: reload, about: about,
+                usual: usual, example: example),
             read: { node, section, reader in form.read(node, &section[keyPath: field], &reader) },
-            write: { form.write($0[keyPath: field]) })
+            write: { form.write($0[keyPath: field]) },
+            copy: { form.copy($0[keyPath: field], &$1[keyPath: field]) })
     }
 
     var name: String { outline.key }
+    var reload: ReloadEffect? { outline.reload }
 
     /// The same key for a table that has this section's fields in `field`.
     func lifted<Outer>(to field: any WritableKeyPath<Outer, Section> & Sendable) -> ConfigurationKey<Outer> {
-        let (read, write) = (self.read, self.write)
+        let (read, write, copy) = (self.read, self.write, self.copy)
         return ConfigurationKey<Outer>(
             outline: outline,
             read: { node, outer, reader in read(node, &outer[keyPath: field], &reader) },
-            write: { write($0[keyPath: field]) })
+            write: { write($0[keyPath: field]) },
+            copy: { copy($0[keyPath: field], &$1[keyPath: field]) })
     }
 
     /// Tables by name, `[backends.NAME]`, in the order in which they were written.
@@ -41,14 +46,14 @@ extension ConfigurationKey {
         _ keys: [ConfigurationKey<Element>], label: any WritableKeyPath<Element, String> & Sendable,
         expected: String? = nil, inline: Bool = false, check: @escaping @Sendable (String) -> String? = { _ in nil },
         initial: @escaping @Sendable (Section) -> Element,
-        about: String, usual: String? = nil, example: String? = nil
+        reload: ReloadEffect? = nil, about: String, usual: String? = nil, example: String? = nil
     ) {
         let row = ConfigurationForm<Element>.section(keys, inline: inline)
         let expected = expected ?? "[\(name).NAME]"
         self.init(
             outline: ConfigurationOutline(
-                key: name, shape: .named(keys.map(\.outline)), expected: expected, about: about, usual: usual,
-                example: example),
+                key: name, shape: .named(keys.map(\.outline)), expected: expected, reload: reload, about: about,
+                usual: usual, example: example),
             read: { node, section, reader in
                 guard case .table(let entries) = node.content else {
                     return reader.report(node.origin, "expected \(expected), found \(node.content.kindName)")
@@ -67,7 +72,8 @@ extension ConfigurationKey {
                 guard !items.isEmpty else { return nil }
                 return .table(
                     items.compactMap { item in row.write(item).map { (item[keyPath: label], $0) } }, inline: inline)
-            })
+            },
+            copy: { $1[keyPath: field] = $0[keyPath: field] })
     }
 
     /// An array of tables, `[[rooms]]`. A written array replaces the default.
@@ -81,13 +87,13 @@ extension ConfigurationKey {
         _ keys: [ConfigurationKey<Element>], identity: String? = nil,
         initial: @escaping @Sendable (Section) -> Element,
         below: @escaping @Sendable (ConfigurationNode, Section, ConfigurationReader) -> Element? = { _, _, _ in nil },
-        about: String, usual: String? = nil, example: String? = nil
+        reload: ReloadEffect? = nil, about: String, usual: String? = nil, example: String? = nil
     ) {
         let row = ConfigurationForm<Element>.section(keys)
         self.init(
             outline: ConfigurationOutline(
                 key: name, shape: .tables(keys.map(\.outline), identity: identity), expected: "[[\(name)]]",
-                about: about, usual: usual, example: example),
+                reload: reload, about: about, usual: usual, example: example),
             read: { node, section, reader in
                 guard case .array(let elements) = node.content else {
                     return reader.report(node.origin, "expected [[\(name)]], found \(node.content.kindName)")
@@ -99,7 +105,8 @@ extension ConfigurationKey {
                     section[keyPath: field].append(item)
                 }
             },
-            write: { section in ConfigurationNode(.array(section[keyPath: field].compactMap(row.write))) })
+            write: { section in ConfigurationNode(.array(section[keyPath: field].compactMap(row.write))) },
+            copy: { $1[keyPath: field] = $0[keyPath: field] })
     }
 }
 
@@ -116,6 +123,8 @@ extension ConfigurationForm where Value: Sendable {
             read(withoutOverruled(entries, keys: keys, reader: &reader), keys: keys, into: &value, reader: &reader)
         } write: { value in
             .table(keys.compactMap { key in key.write(value).map { (key.name, $0) } }, inline: inline)
+        } copy: { old, new in
+            for key in keys { key.copy(old, &new) }
         }
     }
 

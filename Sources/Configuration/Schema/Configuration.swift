@@ -66,24 +66,25 @@ enum ConfigurationSchema {
                 JSON, relative to this file; or the same keys here, see docs/backends/custom.md
                 """),
         ConfigurationKey(
-            "room_defaults", \.roomDefaults, .section(RoomConfiguration.rows),
+            "room_defaults", \.roomDefaults, .section(RoomConfiguration.rows), reload: .reconnect,
             about: """
                 defaults of [[rooms]]; each of these keys may also stand in [backends.NAME] and [[rooms]]
                 """),
         ConfigurationKey(
             named: "backends", \.backends, BackendConfiguration.rows, label: \.name,
             check: ConfigurationChecks.backendName, initial: { BackendConfiguration(room: $0.roomDefaults) },
-            about: "settings shared by several rooms: one log-in, one host"),
+            reload: .reconnect, about: "settings shared by several rooms: one log-in, one host"),
         ConfigurationKey(
-            tables: "rooms", \.rooms, RoomConfiguration.ownRows + RoomConfiguration.rows, identity: "name",
+            tables: "rooms", \.rooms, RoomConfiguration.allRows, identity: "name",
             initial: { $0.roomDefaults }, below: RoomConfiguration.below,
-            about: "one channel and one WebSocket each"),
+            reload: .reconnect, about: "one channel and one WebSocket each"),
         ConfigurationKey(
             "identity", \.identity, .section(IdentityConfiguration.rows),
             about: "how clients log in, and the server password"),
         ConfigurationKey(
             tables: "accounts", \.accounts, AccountConfiguration.rows, identity: "name",
             initial: { _ in AccountConfiguration() },
+            reload: .live,
             about: """
                 one user each, with any number of clients; they log in with SASL, or with PASS name:password
                 """),

@@ -4,14 +4,7 @@ import BridgeTypes
 
 /// The difference between the configuration in force and one that was read later.
 ///
-/// | what differs                                             | on reload                                                  |
-/// |----------------------------------------------------------|------------------------------------------------------------|
-/// | a room is there, or is not                               | it is opened, or closed                                    |
-/// | what a room is: channel, upstream_room, backend, dialect | kept as it was until a restart                             |
-/// | how a room connects: url, auth, tls, headers, …          | its link is opened anew; clients and messages stay         |
-/// | all else of a room                                       | in force at once                                           |
-/// | accounts, most limits, some of server                    | in force at once                                           |
-/// | everything else                                          | kept as it was until a restart                             |
+/// Rooms and accounts come and go by their names. What becomes of any other change says the ``ReloadEffect`` of its key's row.
 package struct ConfigurationChange: Equatable, Sendable {
     package private(set) var addedRooms: [String] = []
     package private(set) var removedRooms: [String] = []
@@ -32,9 +25,11 @@ package struct ConfigurationChange: Equatable, Sendable {
     package init(from old: Configuration, to new: Configuration) {
         result = old
         let backends = Dictionary(old.backends.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        let changed = new.backends.filter { backends[$0.name] != nil && backends[$0.name] != $0 }.map(\.name)
+        let changed = new.backends.filter { backend in
+            backends[backend.name].map { !BackendConfiguration.rows.isLive(from: $0, to: backend) } ?? false
+        }
         var next = old
-        next.rooms = rooms(from: old, to: new, changedBackends: Set(changed))
+        next.rooms = rooms(from: old, to: new, changedBackends: Set(changed.map(\.name)))
         next.accounts = accounts(from: old, to: new)
         // Rooms are complete without these.
         next.roomDefaults = new.roomDefaults
@@ -42,8 +37,8 @@ package struct ConfigurationChange: Equatable, Sendable {
         let names = Set(new.backends.map(\.name))
         next.backends = new.backends + old.backends.filter { !names.contains($0.name) }
         result = next
-        take(\.server, LiveKeys.server, named: "server", new)
-        take(\.limits, LiveKeys.limits, named: "limits", new)
+        take(\.server, ServerConfiguration.rows, named: "server", new)
+        take(\.limits, LimitSettings.rows, named: "limits", new)
         deferred(from: result, to: new)
     }
 
@@ -81,17 +76,16 @@ package struct ConfigurationChange: Equatable, Sendable {
                 rooms.append(room)
                 continue
             }
-            guard known != room else { rooms.append(room); continue }
-            let differing = Self.differing(known, room)
-            guard differing.isDisjoint(with: LiveKeys.ofRoomItself), known.dialect == room.dialect else {
-                deferredKeys += differing.sorted().map { "rooms.\(room.name).\($0)" }
+            let changes = RoomConfiguration.allRows.changes(from: known, to: room)
+            guard !changes.contains(where: { $0.reload == .restart }) else {
+                deferredKeys += changes.map(\.name).sorted().map { "rooms.\(room.name).\($0)" }
                 rooms.append(known)
                 continue
             }
-            if known.isReached(as: room), !changedBackends.contains(room.backend) {
-                changedRooms.append(room.name)
-            } else {
+            if !RoomConfiguration.allRows.isLive(from: known, to: room) || changedBackends.contains(room.backend) {
                 reconnectedRooms.append(room.name)
+            } else if !changes.isEmpty {
+                changedRooms.append(room.name)
             }
             rooms.append(room)
         }
@@ -101,14 +95,6 @@ package struct ConfigurationChange: Equatable, Sendable {
             deferredKeys.append("rooms.\(RoomConfiguration.templateName)")
         }
         return rooms
-    }
-
-    /// The keys that two rooms have different values of; of a secret it cannot be seen.
-    private static func differing(_ a: RoomConfiguration, _ b: RoomConfiguration) -> Set<String> {
-        func node(_ room: RoomConfiguration) -> ConfigurationNode? {
-            ConfigurationForm.section(RoomConfiguration.ownRows + RoomConfiguration.rows).write(room)
-        }
-        return Set(node(a).differences(from: node(b)).map { String($0.prefix { $0 != "." }) })
     }
 
     // MARK: - Accounts
@@ -122,12 +108,10 @@ package struct ConfigurationChange: Equatable, Sendable {
                 addedAccounts.append(account.name)
                 return account
             }
-            guard known != account else { return account }
             var taken = account
-            // Their links are known by them.
-            if known.upstream != account.upstream {
-                deferredKeys.append("accounts.\(account.name).upstream")
-                taken.upstream = known.upstream
+            for row in AccountConfiguration.rows.changes(from: known, to: account) where row.reload == .restart {
+                deferredKeys.append("accounts.\(account.name).\(row.name)")
+                row.copy(known, &taken)
             }
             if taken != known { changedAccounts.append(account.name) }
             return taken
@@ -137,12 +121,12 @@ package struct ConfigurationChange: Equatable, Sendable {
     // MARK: - The rest
 
     private mutating func take<Section: Equatable>(
-        _ section: WritableKeyPath<Configuration, Section>, _ keys: [LiveKey<Section>], named name: String,
+        _ section: WritableKeyPath<Configuration, Section>, _ rows: [ConfigurationKey<Section>], named name: String,
         _ new: Configuration
     ) {
-        for key in keys where key.differs(result[keyPath: section], new[keyPath: section]) {
-            key.copy(new[keyPath: section], &result[keyPath: section])
-            changedKeys.append("\(name).\(key.name)")
+        for row in rows.changes(from: result[keyPath: section], to: new[keyPath: section]) where row.reload == .live {
+            row.copy(new[keyPath: section], &result[keyPath: section])
+            changedKeys.append("\(name).\(row.name)")
         }
     }
 
@@ -156,59 +140,26 @@ package struct ConfigurationChange: Equatable, Sendable {
     }
 }
 
-// MARK: - What is in force at once
-
-private struct LiveKey<Section> {
-    let name: String
-    let differs: (Section, Section) -> Bool
-    let copy: (Section, inout Section) -> Void
-
-    init<Value: Equatable>(_ name: String, _ path: WritableKeyPath<Section, Value>) {
-        self.name = name
-        differs = { $0[keyPath: path] != $1[keyPath: path] }
-        copy = { $1[keyPath: path] = $0[keyPath: path] }
-    }
-}
-
-private enum LiveKeys {
-    /// What a room is. With another one its messages would be another room's.
-    static let ofRoomItself: Set<String> = [
-        "channel", "upstream_room", "backend", "dialect", "options", "identity", "compression", "mode", "relay_nick",
-    ]
-
-    static var server: [LiveKey<ServerConfiguration>] {
-        [
-            LiveKey("motd", \.motd), LiveKey("description", \.description), LiveKey("drain", \.drain),
-            LiveKey("prestop_delay", \.prestopDelay),
-        ]
+extension Array {
+    /// The rows whose fields differ; of several rows of one field the first.
+    fileprivate func changes<Section: Equatable>(
+        from old: Section, to new: Section
+    ) -> Self where Element == ConfigurationKey<Section> {
+        var current = old
+        return filter { row in
+            let before = current
+            row.copy(new, &current)
+            return current != before
+        }
     }
 
-    static var limits: [LiveKey<LimitSettings>] {
-        [
-            LiveKey("max_clients", \.maxClients), LiveKey("max_clients_per_ip", \.maxClientsPerAddress),
-            LiveKey("accepts_per_second_per_ip", \.acceptsPerSecondPerAddress),
-            LiveKey("registration_timeout", \.registrationTimeout), LiveKey("ping_interval", \.pingInterval),
-            LiveKey("ping_timeout", \.pingTimeout), LiveKey("messages_per_second", \.messagesPerSecond),
-            LiveKey("messages_burst", \.messagesBurst), LiveKey("recvq", \.receiveQueueBytes),
-            LiveKey("members_per_room", \.membersPerRoom), LiveKey("template_rooms", \.templateRooms),
-            LiveKey("backlog", \.backlog), LiveKey("history_limit", \.historyLimit),
-        ]
-    }
-}
-
-extension RoomConfiguration {
-    /// Whether a link that is open fits `other` as well.
-    fileprivate func isReached(as other: RoomConfiguration) -> Bool {
-        var moved = self
-        moved.topic = other.topic
-        moved.receipts = other.receipts
-        moved.memberIdle = other.memberIdle
-        moved.queue = other.queue
-        moved.connect = other.connect
-        moved.historyOnJoin = other.historyOnJoin
-        moved.isRequired = other.isRequired
-        moved.giveUpAfter = other.giveUpAfter
-        return moved == other
+    /// Whether all that differs is in force at once.
+    fileprivate func isLive<Section: Equatable>(
+        from old: Section, to new: Section
+    ) -> Bool where Element == ConfigurationKey<Section> {
+        var current = old
+        for row in self where row.reload == .live { row.copy(new, &current) }
+        return current == new
     }
 }
 

@@ -36,7 +36,7 @@ package struct BackendConfiguration: Equatable, Sendable {
             "password_credential", \.password, .secretCredential, group: "password",
             about: "the name of a systemd credential with the password", example: #""chat-password""#),
         ConfigurationKey(
-            "options", \.room.options, .dialectOptions,
+            "options", \.room.options, .dialectOptions, reload: .restart,
             about: """
                 the dialect's own settings, a room's override them; a variable's value is read as TOML if valid: \
                 `CHATBRIDGE__BACKENDS__MAIN__OPTIONS__TYPING=both`

@@ -236,6 +236,7 @@ package struct AccountConfiguration: Equatable, Sendable {
             expected: "a table of rooms, such as { lobby = { type = \"bearer\", token_file = \"/path\" } }",
             inline: true,
             initial: { _ in OwnLoginConfiguration() },
+            reload: .restart,
             about: """
                 the account's own log-ins, by room, with the keys of `auth`: its messages are then sent as itself, \
                 without a prefix. Beside them `as`: its id or name at the backend, where that cannot be queried

@@ -125,14 +125,14 @@ package struct RoomConfiguration: Equatable, Sendable {
                 """,
             usual: "required"),
         ConfigurationKey(
-            "channel", \.channel, .string(ConfigurationChecks.channel),
+            "channel", \.channel, .string(ConfigurationChecks.channel), reload: .restart,
             about: "the channel on IRC",
             usual: "`#` and the name"),
         ConfigurationKey(
-            "topic", \.topic, .string(ConfigurationChecks.oneLine),
+            "topic", \.topic, .string(ConfigurationChecks.oneLine), reload: .live,
             about: "the channel's topic, where the backend has none"),
         ConfigurationKey(
-            "backend", \.backend, .string(),
+            "backend", \.backend, .string(), reload: .restart,
             about: """
                 a [backends.NAME] with defaults for the room; without, the room is a backend of its own
                 """),
@@ -143,48 +143,51 @@ package struct RoomConfiguration: Equatable, Sendable {
                 """,
             usual: "the backend's, or required"),
         ConfigurationKey(
-            "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.upstreamRoom),
+            "upstream_room", \.upstreamRoom, .string(ConfigurationChecks.upstreamRoom), reload: .restart,
             about: "id or name on the backend",
             usual: "the name"),
         ConfigurationKey(
-            "options", \.options, .dialectOptions,
+            "options", \.options, .dialectOptions, reload: .restart,
             about: "the dialect's own settings, see its page in docs/BACKENDS.md",
             usual: "the backend's"),
     ]
 
+    /// All keys of `[[rooms]]`.
+    static let allRows = ownRows + rows
+
     /// The keys that rooms, backends and `[room_defaults]` share.
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
-            "dialect", \.dialect, .dialect,
+            "dialect", \.dialect, .dialect, reload: .restart,
             about: """
                 the backend's JSON: `envelope`, `jwt-rooms`, `typed`, `plainjson`, `directus`, `swiftchat`, or a \
                 [dialects.NAME]; see docs/BACKENDS.md
                 """),
         ConfigurationKey(
-            "mode", \.mode, .choice,
+            "mode", \.mode, .choice, reload: .restart,
             about: """
                 upstream users are IRC users; `relay`: one nick says `<name> text` for all of them, without their joins, \
                 leaves, names, typing, receipts and reactions
                 """),
         ConfigurationKey(
-            "relay_nick", \.relayNick, .string(ConfigurationChecks.relayNick),
+            "relay_nick", \.relayNick, .string(ConfigurationChecks.relayNick), reload: .restart,
             about: """
                 that nick, in `relay` mode
                 """),
         ConfigurationKey(
-            "identity", \.identity, .choice,
+            "identity", \.identity, .choice, reload: .restart,
             about: """
                 senders upstream. `puppet`: each IRC user is a user; `single`: one account sends `<nick> text`; \
                 `auto`: the dialect's default
                 """),
         ConfigurationKey(
-            "receipts", \.receipts, .choice,
+            "receipts", \.receipts, .choice, reload: .live,
             about: """
                 read receipts to the backend. `marker`: when the read marker moves; `speaking`: also when a user \
                 without markers sends a message; `off`
                 """),
         ConfigurationKey(
-            "member_idle", \.memberIdle, .durationOrOff,
+            "member_idle", \.memberIdle, .durationOrOff, reload: .live,
             about: """
                 idle time of upstream users until PART, where the dialect has no leaves; `off`: never
                 """),
@@ -225,12 +228,12 @@ package struct RoomConfiguration: Equatable, Sendable {
             about: "time for the answer to a ping, then the link is lost"),
         ConfigurationKey(
             "max_frame", \.maxFrameBytes, .size(1024...maxFrameLimit),
-            about: "largest frame from the backend, payload"),
+            about: "largest frame from the backend, payload; a larger one ends the link with code 1009"),
         ConfigurationKey(
             "max_message", \.maxMessageBytes, .size(1024...maxFrameLimit),
             about: "largest message from the backend, over all its frames"),
         ConfigurationKey(
-            "compression", \.compression, .choice,
+            "compression", \.compression, .choice, reload: .restart,
             about: """
                 `offer`: permessage-deflate, with `client_no_context_takeover`; costs 40 KiB a room where the \
                 backend accepts it
@@ -239,25 +242,25 @@ package struct RoomConfiguration: Equatable, Sendable {
             "backoff", \.backoff, .section(BackoffConfiguration.rows, inline: true),
             about: "delays between connection attempts"),
         ConfigurationKey(
-            "queue", \.queue, .section(QueueConfiguration.rows, inline: true),
+            "queue", \.queue, .section(QueueConfiguration.rows, inline: true), reload: .live,
             about: "limits of the outbox: `max_age` is the longest wait of a message for the backend"),
         ConfigurationKey(
-            "connect", \.connect, .choice,
+            "connect", \.connect, .choice, reload: .live,
             about: "`while-joined`: from the first JOIN until 5 minutes after the last member left"),
         // 500 fill every client's window many times over.
         ConfigurationKey(
-            "history_on_join", \.historyOnJoin, .integer(0...500),
+            "history_on_join", \.historyOnJoin, .integer(0...500), reload: .live,
             about: """
                 number of recent messages at JOIN for clients without `CHATHISTORY` and without a cursor; none is \
                 repeated on a connection
                 """),
         ConfigurationKey(
-            "required", \.isRequired, .boolean,
+            "required", \.isRequired, .boolean, reload: .live,
             about: """
                 `false`: the room does not count for `/readyz`
                 """),
         ConfigurationKey(
-            "give_up_after", \.giveUpAfter, .durationOrOff,
+            "give_up_after", \.giveUpAfter, .durationOrOff, reload: .live,
             about: """
                 a duration: a room without a link for longer counts as failed, for `/readyz` and with an error in the \
                 log; it goes on trying

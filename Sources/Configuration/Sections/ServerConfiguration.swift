@@ -63,29 +63,29 @@ package struct ServerConfiguration: Equatable, Sendable {
             "network", \.network, .string(ConfigurationChecks.network),
             about: "the network's name: ISUPPORT `NETWORK`"),
         ConfigurationKey(
-            "description", \.description, .string(ConfigurationChecks.oneLine),
+            "description", \.description, .string(ConfigurationChecks.oneLine), reload: .live,
             about: "the server's description in `LINKS` and `WHOIS`; `LINKS` defaults to the network"),
         ConfigurationKey(
             "icon", \.icon, .string(ConfigurationChecks.icon),
             about: "`https://` URL of the network's icon: ISUPPORT `draft/ICON`"),
         ConfigurationKey(
-            "motd", \.motd, .string(), group: "motd",
+            "motd", \.motd, .string(), group: "motd", reload: .live,
             about: "message of the day"),
         ConfigurationKey(
-            "motd_file", \.motd, .fileContents, group: "motd",
+            "motd_file", \.motd, .fileContents, group: "motd", reload: .live,
             about: "a file with the message of the day", example: #""/etc/chatbridge/motd.txt""#),
         ConfigurationKey(
             "state_dir", \.stateDirectory, .string(),
             about: "directory of persistent state",
             usual: "`$STATE_DIRECTORY`, `$XDG_STATE_HOME/chatbridge`, `./state`"),
         ConfigurationKey(
-            "drain", \.drain, .duration(),
+            "drain", \.drain, .duration(), reload: .live,
             about: """
                 SIGTERM: time-out for sending the outboxes; more than 100 clients are disconnected over this time; at most \
                 an hour
                 """),
         ConfigurationKey(
-            "prestop_delay", \.prestopDelay, .duration(),
+            "prestop_delay", \.prestopDelay, .duration(), reload: .live,
             about: """
                 SIGTERM: time from `/readyz` 503 until the listeners close; clients are served meanwhile
                 """),

@@ -113,7 +113,7 @@ extension IRCServer {
             forgetMembership(of: membership.account, in: membership.room, for: nil)
             return nil
         }
-        guard barrier(to: known, session) != nil else { return known }
+        guard entryRefusal(known, as: known.channel, isRequest: false, session) != nil else { return known }
         if known.moderation.isBanned(person) {
             forgetMembership(of: membership.account, in: membership.room, for: nil)
         }

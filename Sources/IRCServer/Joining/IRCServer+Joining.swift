@@ -1,4 +1,5 @@
 import BridgeTypes
+import IRCProtocol
 import Rooms
 
 // JOIN and PART.
@@ -25,12 +26,23 @@ extension IRCServer {
         guard let room = room(channel: channel, for: session) ?? templateRoom(channel, session),
             session.person != nil, !session.rooms.contains(room.id)
         else { return }
-        if let refusal = spellingRefusal(room, as: channel, session) ?? shareRefusal(room, session) {
-            return reply(refusal, session)
-        }
-        if let barrier = barrier(to: room, session) { return reply(barrier, session) }
+        if let refusal = entryRefusal(room, as: channel, isRequest: true, session) { return reply(refusal, session) }
         if joinWaits(room, session) { return awaitJoin(to: room, isAsked: true, session) }
         for other in enterWithOthers(room, session) { pullLongAnswers(other) }
+    }
+
+    /// The refusal of a room that the client may see; nil: the client may enter.
+    ///
+    /// Every way into a room asks here: JOIN, also after its wait, the return to an account's rooms, and the template before
+    /// it opens a room.
+    ///
+    /// - Parameters:
+    ///   - room: nil: one that the template would open.
+    ///   - isRequest: false: the account is a member, or the room was opened for this request.
+    func entryRefusal(_ room: Room?, as channel: String, isRequest: Bool, _ session: IRCSession) -> IRCMessage? {
+        if let room, let refusal = spellingRefusal(room, as: channel, session) { return refusal }
+        if isRequest, let refusal = templateShareRefusal(room, as: channel, session) { return refusal }
+        return room.flatMap { barrier(to: $0, session) }
     }
 
     func part(_ channels: [String], reason: String?, _ session: IRCSession) {

@@ -121,8 +121,9 @@ extension IRCServer {
         else { return }
         // All conditions may have changed since the request.
         guard mayEnter(room, session) else { return noSuchChannel(pending.channel, session) }
-        if let refusal = spellingRefusal(room, as: pending.channel, session) { return reply(refusal, session) }
-        if let barrier = barrier(to: room, session) { return reply(barrier, session) }
+        if let refusal = entryRefusal(room, as: pending.channel, isRequest: false, session) {
+            return reply(refusal, session)
+        }
         // Their answers are not pulled from here: those may be pending joins too, and would pull this one.
         let others = room.entering(askedAt: pending.at) { enterWithOthers(room, session) }
         for other in others where other.hasLongAnswers { emit(.notifyWhenDrained(other.id)) }

@@ -73,8 +73,9 @@ extension IRCServer {
                 .errNoSuchChannel,
                 mayEnter(configured, session) ? "That room is \(configured.channel) here" : Self.noSuchRoom)
         }
-        guard isComingBack || !hasTemplateShare(session) else {
-            return refuse(.errTooManyChannels, Self.shareIsTaken)
+        if let refusal = entryRefusal(nil, as: channel, isRequest: !isComingBack, session) {
+            if !isComingBack { reply(refusal, session) }
+            return nil
         }
         guard makeRoomForTemplate() else {
             return refuse(
@@ -92,9 +93,6 @@ extension IRCServer {
         return open(made, by: session.person)
     }
 
-    private static let shareIsTaken =
-        "You have opened \(maxTemplateRoomsOfPerson) rooms that are still in use, and may not open more; leave one first"
-
     /// The refusal of a template room under this spelling of its name; nil: it can be entered.
     ///
     /// IRC takes two spellings for one channel, so one is open at a time; the backend may have a room for each.
@@ -111,10 +109,17 @@ extension IRCServer {
                 + "is empty")
     }
 
-    /// The refusal of an idle template room that would count toward the person's limit; nil: it can be entered.
-    func shareRefusal(_ room: Room, _ session: IRCSession) -> IRCMessage? {
-        guard roomTable.isOfTemplate(room), isIdle(room), hasTemplateShare(session) else { return nil }
-        return session.numeric(.errTooManyChannels, room.channel, Self.shareIsTaken)
+    /// The refusal of one more template room than the person may open; nil: it is not opened by that, or there may be more.
+    ///
+    /// - Parameter room: nil: it is to be opened.
+    func templateShareRefusal(_ room: Room?, as channel: String, _ session: IRCSession) -> IRCMessage? {
+        guard room.map({ roomTable.isOfTemplate($0) && isIdle($0) }) ?? true, hasTemplateShare(session) else {
+            return nil
+        }
+        return session.numeric(
+            .errTooManyChannels, Self.shown(channel),
+            "You have opened \(Self.maxTemplateRoomsOfPerson) rooms that are still in use, and may not open more; leave "
+                + "one first")
     }
 
     /// Whether a person has opened the maximum number of rooms. A room that the person left to others no longer counts.
@@ -130,8 +135,13 @@ extension IRCServer {
     private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.waitingCount == 0 && !room.isOpening }
 
     func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
+        reply(numeric, Self.shown(channel), why, to: session)
+    }
+
+    /// A requested channel in a reply.
+    private static func shown(_ channel: String) -> String {
         let shown = PrintableText.of(channel, maxBytes: 100)
-        reply(numeric, shown.isEmpty ? "*" : shown, why, to: session)
+        return shown.isEmpty ? "*" : shown
     }
 
     // MARK: - The backend's list
