@@ -17,6 +17,10 @@ the client followed the line, or one behind it, and after that a PONG of the rel
 have, on each of its connections, all that lies between the first and the last line that it got there.
 
 In pages, what was said must stand as in the log, and as it was shown live.
+
+Of rooms that come and go with the configuration, what is up is as everywhere, except that the relay may refuse by a numeric
+what is said to a room that is not there. Down, a stay is what a connection is to a guest, for everybody: from one JOIN to
+the PART.
 """
 
 import bisect
@@ -31,7 +35,8 @@ import zlib
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import (  # noqa: E402
+    CLIENTS, EVERY_ROOM, PASSING, PASSING_ACCOUNTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key)
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 500
@@ -85,7 +90,7 @@ def load(directory):
     return Run(
         # Clients first: what they have seen is in the logs then.
         records={name: read(os.path.join(directory, "records", name.replace("@", "."))) for name in plan["clients"]},
-        logs={name: read(os.path.join(directory, "logs", name + ".log")) for name in plan["rooms"]},
+        logs={name: read(os.path.join(directory, "logs", name + ".log")) for name in (*plan["rooms"], *plan["passing"])},
         clock=[(entry["t"], entry["offset"]) for entry in read(os.path.join(directory, "clock.jsonl"))],
         stops=stops, max_age=plan["max_age"], deaths=deaths)
 
@@ -97,12 +102,12 @@ class Account:
         self.tallies = collections.defaultdict(collections.Counter)
 
     def find(self, kind, direction, room, who, what):
-        wire = ROOMS[room].wire.name
+        wire = EVERY_ROOM[room].wire.name
         self.findings.append(Finding(kind, wire, direction, room, who, what))
         self.tallies[wire, direction][kind] += 1
 
     def count(self, kind, direction, room, number=1):
-        self.tallies[ROOMS[room].wire.name, direction][kind] += number
+        self.tallies[EVERY_ROOM[room].wire.name, direction][kind] += number
 
     def of(self, kind):
         return [finding for finding in self.findings if finding.kind == kind]
@@ -180,7 +185,7 @@ _PREFIX = re.compile(r"<([^> ]+)> ")
 
 def key_of(entry, room):
     """(key, text as it was said, nick under which) of what the backend has; no key: nobody of the soak said it."""
-    plan, text, nick = ROOMS[room], entry["text"], entry["sender"]
+    plan, text, nick = EVERY_ROOM[room], entry["text"], entry["sender"]
     if plan.account is not None and entry["sender"] == plan.account:
         if entry.get("alias") is not None:
             nick = entry["alias"]
@@ -193,7 +198,7 @@ class Log:
     """The log of one room, without repetitions."""
 
     def __init__(self, room, entries):
-        self.room, self.wire = room, ROOMS[room].wire
+        self.room, self.wire = room, EVERY_ROOM[room].wire
         # Shown to IRC, and then told to its author as missing.
         self.withdrawn = set()
         # {key: [Forgotten]}
@@ -252,6 +257,8 @@ _MINUTES = re.compile(r"\[(?:\d\d-\d\d )?\d\d:\d\d\] ")
 _STILL_ALIVE = ("QUEUED", "DELIVERED_LATE")
 _STILL_ALIVE_TEXTS = ("Your message is queued", "Your message has not been confirmed", "It arrived after all")
 # What says that it may be there; everything else says that it is not.
+# There is no such channel, or the client is not in it.
+_TURNED_AWAY = ("401", "403", "404", "442")
 _DOUBT = "is not known"
 _ARRIVED_CODE, _ARRIVED_TEXT = "DELIVERED_LATE", "It arrived after all"
 
@@ -270,6 +277,8 @@ class Reading:
         self.client, self.plan = client, CLIENTS[client]
         self.caps = self.plan.caps
         self.is_guest = self.plan.account is None
+        # Its account comes and goes, and hears no more than a guest does.
+        self.is_passing = self.plan.account in PASSING_ACCOUNTS
         self.sent = []
         # Keys that the relay certainly took, and those that came back.
         self.accepted = set()
@@ -277,6 +286,10 @@ class Reading:
         self.told = collections.defaultdict(set)
         # When first.
         self.told_at = {}
+        # What was said to a room of which the relay answered that it is not there, or that the client is not in it.
+        self.turned_away = set()
+        # {room: [[from, to]]}: places between which it was in it.
+        self.stays = collections.defaultdict(list)
         # Of which it was said that they are not there, without a doubt; and that they are.
         self.refused, self.arrived = set(), set()
         # {room: [Seen]}, {room: [Gap]}: what came by itself.
@@ -313,6 +326,7 @@ class Reading:
         for place, entry in enumerate(record):
             if entry["c"] != connection:
                 connection = entry["c"]
+                self._leave(place)
                 unanswered, waiting, joined = {}, [], set()
                 tested_at = pong_for = why = None
                 self._asked, self._batches, self._entered = {}, {}, {}
@@ -343,6 +357,13 @@ class Reading:
                     self._entered.setdefault(parsed.params[1].lstrip("#"), entry["t"])
                 elif parsed.command == "BATCH":
                     self._batch(parsed, connection)
+                elif parsed.command in _TURNED_AWAY:
+                    room = parsed.params[1].lstrip("#")
+                    self.turned_away.update(
+                        key for taken in (waiting, *(asked[0] for asked in unanswered.values()))
+                        for key in taken if key.room == room)
+                elif parsed.command in ("JOIN", "PART", "KICK"):
+                    self._move(parsed, place)
                 else:
                     self._said(parsed, place)
             elif entry["d"] == "#":
@@ -352,6 +373,20 @@ class Reading:
                     self.whole.add((connection, room))
                 elif words == "pages":
                     self.begun.add(room)
+
+        self._leave(len(record))
+
+    def _move(self, line, place):
+        room = line.params[0].lstrip("#")
+        if (line.params[1] if line.command == "KICK" else line.source.partition("!")[0]) == nick_of(self.client):
+            self._leave(place, room)
+            if line.command == "JOIN":
+                self.stays[room].append([place, None])
+
+    def _leave(self, place, *rooms):
+        for room in rooms or self.stays:
+            if self.stays[room] and self.stays[room][-1][1] is None:
+                self.stays[room][-1][1] = place
 
     def _answered(self, token, unanswered, place, at):
         # Answers come in order, so one stands for those before it as well.
@@ -394,7 +429,7 @@ class Reading:
             if minutes and "server-time" not in self.caps:
                 text = text[minutes.end():]
             keys = [read_key(text)] if read_key(text) else find_keys(text)
-            if not keys or room not in ROOMS:
+            if not keys or room not in EVERY_ROOM:
                 return
             key = keys[0]
             time = _milliseconds(line.tags["time"]) if "time" in line.tags else None
@@ -416,20 +451,20 @@ class Reading:
             text = line.params[-1]
             tag = line.tags.get("chatbridge/gap")
             room = line.params[0].lstrip("#")
-            if room in ROOMS and (tag or _GAP_SENTENCE.search(text)):
+            if room in EVERY_ROOM and (tag or _GAP_SENTENCE.search(text)):
                 start, _, end = (tag or "").partition(",")
                 gap = Gap(
                     place, _milliseconds(start), _milliseconds(end), self._times[place],
                     _milliseconds(line.tags.get("time") or ""), text[text.find("What was said"):],
                     self._entered.get(room, self._times[place]))
                 (page.gaps if page else self.gaps[room]).append(gap)
-            elif room in ROOMS and (_UNKEPT_SENTENCE in text or _KEPT_SENTENCE in text):
+            elif room in EVERY_ROOM and (_UNKEPT_SENTENCE in text or _KEPT_SENTENCE in text):
                 self.keeping.append(
                     Keeping(place, _KEPT_SENTENCE in text, _milliseconds(line.tags.get("time") or "")))
-            elif room in ROOMS and _ROW_SENTENCE in text:
+            elif room in EVERY_ROOM and _ROW_SENTENCE in text:
                 (page.rows if page else self.rows[room]).append(
                     Row(place, _milliseconds(line.tags.get("time") or "")))
-            elif room in ROOMS and _LATE_SENTENCE in text:
+            elif room in EVERY_ROOM and _LATE_SENTENCE in text:
                 self.late[room].append(Late(place))
             elif not any(words in text for words in _STILL_ALIVE_TEXTS):
                 self._tell(text, place)
@@ -456,8 +491,8 @@ class Reading:
         return self._connections[place]
 
     def is_gone(self, one, max_age):
-        """Whether this is a guest that had left when it would have been told what became of what it said."""
-        return self.is_guest and self.last_of[one.connection] < one.at + max_age * 1000 + GUEST_MS
+        """Whether this is a guest, or as good as one, that had left when it would have been told what became of what it said."""
+        return (self.is_guest or self.is_passing) and self.last_of[one.connection] < one.at + max_age * 1000 + GUEST_MS
 
     def was_settled(self, place, later, unkept):
         """Whether the relay knew, before `later`, that the line at `place` was received, and the client knew that. What it
@@ -502,7 +537,7 @@ def account(run):
     result = Account()
     clock = Clock(run.clock, run.stops, min((record[0]["t"] for record in run.records.values() if record), default=0))
     readings = {client: Reading(client, record, run.deaths) for client, record in run.records.items()}
-    logs = {room: Log(room, run.logs.get(room, [])) for room in ROOMS}
+    logs = {room: Log(room, run.logs.get(room, [])) for room in EVERY_ROOM}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
     for room, log in logs.items():
         _log(result, room, log, sent, clock)
@@ -518,12 +553,18 @@ def account(run):
         result.count("came late", "down", room, len(late.union(*behind.values())))
         given_up = _given_up(log, readings, heard, run.max_age)
         log.forgotten = _forgotten(log, readings, unkept)
+        if room in PASSING:
+            for reading in readings.values():
+                _passing_down(result, log, reading, readings, told, late, given_up, behind[reading.client])
+            continue
         own = _OwnTimes(log, readings, sent, clock, heard)
         for reading in readings.values():
             excused = late | given_up | behind[reading.client]
             first = _down(result, log, reading, told, excused, unkept)
             if reading.is_guest:
-                _missing_guest(result, log, reading, readings, first, told, late.union(*behind.values()), given_up)
+                _missing_guest(
+                    result, log, reading, readings, first, told, late.union(*behind.values()), given_up,
+                    reading.connection_of)
             _pages(result, log, reading, readings, told, excused, own)
         _times(result, log, readings, own)
         _agreement(result, room, readings)
@@ -535,7 +576,7 @@ def _log(result, room, log, sent, clock):
     for entry in log.strangers:
         result.find("wrong text", "up", room, entry["sender"], "logged %r, which nobody said" % entry["text"][:80])
     ids, order, known = {}, collections.defaultdict(list), {}
-    plan = ROOMS[room]
+    plan = EVERY_ROOM[room]
     for key, entry in log.entries:
         if not is_from_irc(key):
             continue
@@ -599,7 +640,7 @@ def _up(result, logs, readings, run):
             if key not in reading.accepted:
                 continue
             result.count("accepted", "up", key.room)
-            if key in logged or is_told:
+            if key in logged or is_told or key.room in PASSING and key in reading.turned_away:
                 continue
             if reading.is_gone(one, run.max_age):
                 # Nobody is there to be told.
@@ -750,7 +791,7 @@ def _judge(result, log, reading, seen, direction):
         return False
     if seen.text != log.texts[key]:
         result.find("wrong text", direction, room, client, "%s came as %r" % (name, seen.text[:80]))
-    author = nick_of(key.author) if is_from_irc(key) else ROOMS[room].people[key.author]
+    author = nick_of(key.author) if is_from_irc(key) else EVERY_ROOM[room].people[key.author]
     if seen.nick != author or seen.nick != log.nicks[key]:
         result.find("wrong author", direction, room, client, "%s came from %s" % (name, seen.nick))
     if "account-tag" in reading.caps:
@@ -809,8 +850,37 @@ def _near(gaps, at):
     return "; nearest gap %+d to %+d ms" % (gap.start - at, gap.end - at)
 
 
-def _missing_guest(result, log, reading, readings, first, told, late, given_up):
-    """Between the first and the last line of a connection that people upstream said, and that did not come late, there is
+def _passing_down(result, log, reading, readings, told, late, given_up, behind):
+    """A room that comes and goes: what each stay of the client in it brought."""
+    room, client = log.room, reading.client
+    begins = [begin for begin, _ in reading.stays[room]]
+    lines, first = collections.defaultdict(dict), {}
+    result.count("gaps told", "down", room, len(reading.gaps[room]))
+    for seen in reading.seen[room]:
+        stay = bisect.bisect_right(begins, seen.place) - 1
+        if stay < 0 or seen.place > reading.stays[room][stay][1]:
+            if seen.key.author == client:
+                # The room is gone, and what it said there before has arrived.
+                continue
+            result.find("wrong text", "down", room, client, "%s came to a client that is not there" % key_text(seen.key))
+            continue
+        if not _judge(result, log, reading, seen, "down"):
+            continue
+        before = lines[stay].setdefault(seen.key, seen)
+        if before is not seen and log.copies[seen.key] == 1:
+            result.find("doubled", "down", room, client, "%s came twice in one stay" % key_text(seen.key))
+        elif (earlier := first.setdefault(seen.key, seen)) is not seen and _same_connection(reading, earlier, seen):
+            result.find("doubled", "down", room, client, "%s came again in another stay" % key_text(seen.key))
+    for found in lines.values():
+        _order(
+            result, log, client, sorted(found.values(), key=lambda seen: seen.place), "down", late | given_up | behind)
+    _missing_guest(
+        result, log, reading, readings, first, told, late | behind, given_up,
+        lambda place: bisect.bisect_right(begins, place) - 1)
+
+
+def _missing_guest(result, log, reading, readings, first, told, late, given_up, part_of):
+    """Between the first and the last line of a connection, or of another part of the record, that people upstream said, and that did not come late, there is
     nothing missing of theirs; and so it is with each IRC user."""
     room, client = log.room, reading.client
     orders = [
@@ -819,16 +889,16 @@ def _missing_guest(result, log, reading, readings, first, told, late, given_up):
     for key in log.order:
         voices[key.author if is_from_irc(key) else None].append(key)
     for key, seen in first.items():
-        brought[reading.connection_of(seen.place)][key] = seen
+        brought[part_of(seen.place)][key] = seen
     for spoken in voices.values():
         number = {key: index for index, key in enumerate(spoken)}
-        for connection, lines in brought.items():
+        for part, lines in brought.items():
             numbers = [number[key] for key in lines if key in number and key not in late and key not in given_up]
             if not numbers:
                 continue
             gaps = [] if log.wire.history else [
                 (reading.order_of(gap.place), gap) for gap in reading.gaps[room]
-                if reading.connection_of(gap.place) == connection]
+                if part_of(gap.place) == part]
             around = _around(log, {key: reading.order_of(seen.place) for key, seen in lines.items()})
             for key in spoken[min(numbers):max(numbers) + 1]:
                 result.count("expected", "down", room)
@@ -1197,7 +1267,8 @@ def _rising(result, log, reading, lines, own, direction):
 
 def _agreement(result, room, readings):
     """A room has one order: what two clients got, they got in the same."""
-    clients = sorted(client for client in readings if not CLIENTS[client].asks)
+    # Not of a crowd: each with each would take too long.
+    clients = sorted(client for client in readings if not CLIENTS[client].asks and CLIENTS[client].talk == 1)
     firsts = {}
     for client in clients:
         firsts[client] = _first_places(readings[client], room)

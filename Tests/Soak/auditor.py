@@ -240,6 +240,8 @@ class Client:
     def __init__(self, name, plan, entries):
         self.name, self.nick, self.account = name, plan["nick"], plan["account"]
         self.caps, self.asks = frozenset(plan["caps"]), plan["asks"]
+        # None: all.
+        self.rooms = plan.get("rooms")
         self.is_guest = self.account is None
         self.said, self.shown, self.told = {}, [], []
         # [(connection, position, when it came, when it was said by the relay's clock, room)]: older messages may come late.
@@ -487,7 +489,8 @@ class Audit:
                         self.first_shown_live[one.key] = min(self.first_shown_live.get(one.key, one.t), one.t)
         # Messages that a room was told may come late: logged before it was told so, and not shown by then.
         self.late = set()
-        for t, name in self.said_when((client, word) for client in self.clients.values() for word in client.warned):
+        for t, name in self.said_when(
+                (client, word) for client in self.clients.values() for word in client.warned if word[4] in self.rooms):
             self.late.update(
                 message.key for message in self.rooms[name].log
                 if message.logged < t and self.first_shown.get(message.key, t) >= t)
@@ -1203,6 +1206,8 @@ class Audit:
     def account(self, client, room, first):
         """Everything from when it first entered, whether it was connected or not."""
         entered = min((t for (_, name), t in client.member.items() if name == room.name), default=None)
+        if entered is None and client.rooms is not None and room.name not in client.rooms:
+            return
         if entered is None:
             self.find("down", "lost", room.wire, "%s never was in %s" % (client.name, room.name))
             return
@@ -1499,8 +1504,9 @@ class Audit:
         if seconds < 2 * OPEN:
             yield "process %d: it was watched for %d s while all was quiet" % (life[0]["pid"], seconds)
             return
-        stay = collections.Counter({"listeners": 1, "clients": len(self.plan["clients"])})
-        stay.update(room["wire"] for room in self.plan["rooms"].values())
+        stay = collections.Counter({
+            "listeners": self.plan.get("listeners", 1), "admin": 1, "clients": len(self.plan["clients"])})
+        stay.update(room["wire"] for rooms in ("rooms", "passing") for room in self.plan.get(rooms, {}).values())
         spare = collections.Counter()
         for name, wire in self.plan["wires"].items():
             # The connections that the renewals of a login leave behind within the time that one of them stays open.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""An IRC client of the soak, one process. Its record is ahead of everything that it does.
+"""IRC clients of the soak, in one process. The record of each is ahead of everything that it does.
 
-    client.py --name alice@one --password … --port N --record FILE --seed N [--silent]
+    client.py --names alice@one --passwords FILE --port N --secure-port N --records DIRECTORY --seed N [--silent]
 
-Logs in, or is a guest; enters all rooms, says numbered things, and sends a PING behind them: the answer says that they were
+Logs in, or is a guest; enters its rooms, says numbered things, and sends a PING behind them: the answer says that they were
 taken. Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that
-goes is on file before it goes. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`,
+goes is on file before it goes. Where a room is not there, or it was parted from one, it asks for it again and again. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`,
 `pages` (read every room from its end to its beginning, once).
 """
 
@@ -13,20 +13,26 @@ import argparse
 import asyncio
 import base64
 import collections
+import json
 import os
 import random
+import ssl
 import sys
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import Journal, read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, ROOMS, Key, compose, nick_of, read_key  # noqa: E402
+from plan import CLIENTS, EVERY_ROOM, PASSING, ROOMS, Key, compose, nick_of, read_key  # noqa: E402
 
 # Seconds between two things that it says, and how often it is a burst.
 PAUSE, BURST_SHARE, BURST = 0.7, 0.08, 10
 # It asks for a sign of life so often, and gives up when none has come for so long, in seconds.
 ASK, GIVE_UP = 1.0, 8
+# One of a crowd asks less often.
+ASK_OF_MANY = 4.0
+# Seconds between two tries to enter a room that was not there.
+KNOCK = 1.5
 # Before another attempt, in seconds.
 RETRY = (0.1, 1.0)
 # Lines of a page, and of a look back; seconds between two looks.
@@ -38,16 +44,22 @@ class Gone(Exception):
     pass
 
 
+# Whom it talks to is the other end of a proxy here, whose certificate changes.
+_TLS = ssl.create_default_context()
+_TLS.check_hostname, _TLS.verify_mode = False, ssl.CERT_NONE
+
+
 class Client:
-    def __init__(self, chosen):
+    def __init__(self, name, chosen):
         self.chosen = chosen
-        self.name = chosen.name
-        self.plan = CLIENTS[chosen.name]
-        self.nick = nick_of(chosen.name)
+        self.name = name
+        self.plan = CLIENTS[name]
+        self.nick = nick_of(name)
         self.caps = self.plan.caps
-        record = read(chosen.record)
+        path = os.path.join(chosen.records, name.replace("@", "."))
+        record = read(path)
         self.connection = max((entry["c"] for entry in record), default=0)
-        self.numbers = dict.fromkeys(ROOMS, 1)
+        self.numbers = dict.fromkeys(EVERY_ROOM, 1)
         # {room: msgid}: up to there a client that fetches by itself has everything, and what came last.
         self.known, self.newest, self.whole_rooms = {}, {}, set()
         connection = 0
@@ -62,8 +74,10 @@ class Client:
                 self.follow(parse_irc(entry["l"]))
             elif entry["d"] == "#" and entry["l"].startswith("caught up "):
                 self.whole_rooms.add(entry["l"].rpartition("#")[2])
-        self.journal = Journal(chosen.record)
-        self.random = random.Random("%d %s %d" % (chosen.seed, chosen.name, len(record)))
+        self.journal = Journal(path)
+        self.random = random.Random("%d %s %d" % (chosen.seed, name, len(record)))
+        # Log-ins that were refused: the next one tries another password.
+        self.refused = 0
         self.talks = not chosen.silent
         self.wants_pages = False
         self.tokens = self.labels = 0
@@ -98,14 +112,17 @@ class Client:
 
     async def connected(self):
         self.begin()
-        self.rooms, self.caught_up = set(), set()
+        self.rooms, self.caught_up, self.is_welcome = set(), set(), False
         # (what, room): questions, one at a time; and the page that is under way.
         self.questions, self.page, self.batches = collections.deque(), None, {}
         self.has_pages, self.read_pages = CHATHISTORY in self.caps, False
-        reader, self.writer = await asyncio.open_connection("127.0.0.1", self.chosen.port, limit=1 << 20)
+        port = self.chosen.secure_port if self.plan.is_secure else self.chosen.port
+        reader, self.writer = await asyncio.open_connection(
+            "127.0.0.1", port, limit=1 << 20, **({"ssl": _TLS, "ssl_handshake_timeout": GIVE_UP} if self.plan.is_secure else {}))
         self.heard = time.monotonic()
         tasks = [
-            asyncio.create_task(task) for task in (self.read(reader), self.talk(), self.ask(), self.look(), self.fetch())
+            asyncio.create_task(task) for task in (
+                self.read(reader), self.talk(), self.ask(), self.knock(), self.look(), self.fetch())
         ]
         try:
             name = self.name.partition("@")[2]
@@ -146,17 +163,21 @@ class Client:
                 self.send("CAP END")
         elif command == "AUTHENTICATE":
             self.send("AUTHENTICATE " + base64.b64encode(
-                b"\0%s\0%s" % (self.name.encode(), self.chosen.password.encode())).decode())
+                b"\0%s\0%s" % (self.name.encode(), self.password().encode())).decode())
         elif command == "903":
             self.send("CAP END")
         elif command in ("904", "905", "433", "ERROR") or command == "CAP" and line.params[1] == "NAK":
+            self.refused += command == "904"
             raise Gone(line.raw)
         elif command == "001":
-            self.send("JOIN " + ",".join("#" + room for room in ROOMS))
+            self.is_welcome = True
+            self.send("JOIN " + ",".join("#" + room for room in self.plan.rooms))
+        elif command == "PART" and line.source.partition("!")[0] == self.nick:
+            self.rooms.discard(line.params[0].lstrip("#"))
         elif command == "366":
             room = line.params[1].lstrip("#")
             self.rooms.add(room)
-            if self.plan.asks and room not in self.caught_up:
+            if self.plan.asks and room in ROOMS and room not in self.caught_up:
                 self.caught_up.add(room)
                 self.questions.append((self.catch_up, room))
             self.ping()
@@ -204,7 +225,7 @@ class Client:
                     while not self.has_pages:
                         await asyncio.sleep(0.05)
                 self.read_pages = True
-                self.questions.extend((self.whole, room) for room in sorted(self.rooms))
+                self.questions.extend((self.whole, room) for room in sorted(self.rooms & ROOMS.keys()))
             while self.questions:
                 what, room = self.questions.popleft()
                 await what(room)
@@ -246,8 +267,9 @@ class Client:
     async def look(self):
         while True:
             await asyncio.sleep(self.random.expovariate(1 / LOOK_PAUSE))
-            if self.plan.asks and self.rooms and self.talks:
-                self.questions.append((self.look_back, self.random.choice(sorted(self.rooms))))
+            rooms = sorted(self.rooms & ROOMS.keys())
+            if self.plan.asks and rooms and self.talks:
+                self.questions.append((self.look_back, self.random.choice(rooms)))
 
     async def look_back(self, room):
         self.note("#", "look #" + room)
@@ -258,7 +280,7 @@ class Client:
 
     async def talk(self):
         while True:
-            await asyncio.sleep(self.random.expovariate(1 / PAUSE))
+            await asyncio.sleep(self.random.expovariate(1 / (PAUSE * self.plan.talk)))
             if not self.talks or not self.rooms:
                 continue
             room = self.random.choice(sorted(self.rooms))
@@ -270,35 +292,50 @@ class Client:
 
     async def ask(self):
         while True:
-            await asyncio.sleep(ASK)
+            await asyncio.sleep(ASK if self.plan.talk == 1 else ASK_OF_MANY)
             if time.monotonic() - self.heard > GIVE_UP:
                 raise Gone("nothing came for %d s" % GIVE_UP)
-            if self.rooms:
+            if self.is_welcome:
                 self.ping()
+
+    async def knock(self):
+        while True:
+            await asyncio.sleep(KNOCK)
+            outside = [room for room in self.plan.rooms if room in PASSING and room not in self.rooms]
+            if self.is_welcome and outside:
+                self.send("JOIN #" + self.random.choice(outside))
+
+    def password(self):
+        """One that may be in force: after a change the one before may be."""
+        with open(self.chosen.passwords, encoding="utf-8") as file:
+            known = json.load(file).get(self.plan.account) or ["none"]
+        return known[self.refused % len(known)]
 
 
 async def main():
     parser = argparse.ArgumentParser()
-    for name in ("--name", "--password", "--record"):
+    for name in ("--names", "--passwords", "--records"):
         parser.add_argument(name, required=True)
-    for name in ("--port", "--seed"):
+    for name in ("--port", "--secure-port", "--seed"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--silent", action="store_true")
-    client = Client(parser.parse_args())
+    chosen = parser.parse_args()
+    clients = [Client(name, chosen) for name in chosen.names.split(",")]
     loop = asyncio.get_running_loop()
 
     def command():
         words = os.read(0, 4096).decode().split()
         if not words:
             loop.remove_reader(0)
-        for word in words:
-            if word == "pages":
-                client.wants_pages = True
-            else:
-                client.talks = word == "talk"
+        for client in clients:
+            for word in words:
+                if word == "pages":
+                    client.wants_pages = True
+                else:
+                    client.talks = word == "talk"
 
     loop.add_reader(0, command)
-    await client.run()
+    await asyncio.gather(*(client.run() for client in clients))
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ TRACKS = {
     "backends": (8, {"kill backend": 3, "stall backend": 2, "hang late": 1, "hang drop": 1}),
     "links": (6, {"cut with FIN": 1, "cut with RST": 1, "cut silently": 2, "stall link": 2}),
     "clients": (8, {"kill client": 2, "stall client": 1, "cut client": 2}),
-    "disk": (30, {"full disk": 1}),
+    "disk": (25, {"full disk": 2, "stall disk": 1}),
     "clock": (25, {"clock jump": 1}),
     "tokens": (30, {"expire": 2, "expire-all": 1}),
+    "reloads": (8, {"reload": 1}),
 }
 # So far apart are two of one track at least, in seconds.
 LEAST = 1.5
@@ -58,6 +59,18 @@ SCRIPTS = {
         (0, "hang late", 7, _HISTORY), (3, "cut with RST", 0, _HISTORY)],
     "backends hang, and what lay about is gone": [(0, "hang drop", 3, EVERY)],
     "tokens end as messages go out": [(0, "hang drop", 2.5, _TOKENS), (0.5, "expire-all", 0, _TOKENS)],
+    "the relay dies as it is to reload": [
+        (0, "reload", 0, ()), (0.02, "kill relay", 0.3, ()), (3, "reload", 0, ()), (3.15, "kill relay", 0.1, ())],
+    "a reload as links are torn": [
+        (0, "reload", 0, ()), (0.05, "cut with RST", 0, EVERY), (1, "cut with FIN", 0, EVERY), (1.02, "reload", 0, ())],
+    "reloads while the disk is full": [
+        (0, "full disk", 8, ()), (1, "reload", 0, ()), (2.5, "reload", 0, ()), (4, "reload", 0, ())],
+    "reloads while the disk stands still": [
+        (0, "stall disk", 4, ()), (0.5, "reload", 0, ()), (1.5, "say", 0, EVERY), (3.8, "reload", 0, ())],
+    "a reload that waits for a relay that stands still": [
+        (0, "stall relay", 4, ()), (1, "say", 0, EVERY), (1.5, "reload", 0, ()), (4.5, "reload", 0, ())],
+    "rooms go while their backends are dead": [
+        (0, "kill backend", 4, EVERY), (1, "reload", 0, ()), (2, "reload", 0, ()), (3, "reload", 0, ())],
     "the relay dies as backends hang": [(0, "hang late", 4, _HISTORY), (2, "kill relay", 0.3, ())],
 }
 # All scripts come once in so many seconds, or in the time there is.
@@ -67,6 +80,8 @@ CALM = 3
 
 
 def _length(kind, source):
+    if kind == "stall disk":
+        return source.uniform(1, 5)
     if kind.startswith("stall"):
         # Short ones more often: links survive those.
         return source.uniform(1, 18) if source.random() < 0.6 else source.uniform(1, 3)
@@ -130,16 +145,49 @@ def schedule(seed, seconds):
 
 
 class SmallDisk:
-    """A tmpfs over the relay's state directory, filled to the last block for a while."""
+    """Over the relay's state directory, filled to the last block for a while, or frozen: a file system in a file, or a tmpfs
+    where none can be mounted, which does not freeze."""
 
-    how = "a small tmpfs, filled"
+    how = "a small file system, filled"
 
     def __init__(self, directory, mebibytes):
         self.directory = directory
         self.ballast = os.path.join(directory, "ballast")
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=%dm,mode=0700" % mebibytes, "soak", directory],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.thaw = None
+        self.can_stall = self._mount_file(directory + ".image", mebibytes)
+        if not self.can_stall:
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=%dm,mode=0700" % mebibytes, "soak", directory],
+                check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def _mount_file(self, image, mebibytes):
+        with open(image, "wb") as file:
+            file.truncate(mebibytes << 20)
+        try:
+            for command in (
+                    ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", image],
+                    ["mount", "-o", "loop", image, self.directory], ["fsfreeze", "--freeze", self.directory],
+                    ["fsfreeze", "--unfreeze", self.directory], ["chmod", "0700", self.directory]):
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except (OSError, subprocess.CalledProcessError):
+            subprocess.run(["umount", "-l", self.directory], check=False, stderr=subprocess.DEVNULL)
+            os.unlink(image)
+            return False
+        return True
+
+    @property
+    def is_stalled(self):
+        return self.thaw is not None and self.thaw.poll() is None
+
+    def stall(self, seconds):
+        """Nothing is written for so long; whether that can be now."""
+        if not self.can_stall or self.is_stalled or os.path.exists(self.ballast):
+            return False
+        # A process of its own, which thaws it whatever becomes of this one.
+        self.thaw = subprocess.Popen(
+            ["sh", "-c", 'fsfreeze --freeze "$0" && sleep "$1"; fsfreeze --unfreeze "$0"', self.directory, str(seconds)],
+            start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return True
 
     def fill(self, _process):
         file = os.open(self.ballast, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -161,6 +209,8 @@ class SmallDisk:
             os.unlink(self.ballast)
 
     def end(self):
+        if self.thaw is not None:
+            self.thaw.wait()
         subprocess.run(["umount", "-l", self.directory], check=False, stderr=subprocess.DEVNULL)
 
 
@@ -168,11 +218,15 @@ class SizeLimit:
     """Where nothing can be mounted: no file of the relay may grow past a few bytes."""
 
     how = "a limit on the size of files (mount is refused here)"
+    can_stall = is_stalled = False
     # The bit of SIGXFSZ in /proc/PID/status: it comes with the limit, and ends who does not ignore it.
     signal = 1 << (25 - 1)
 
     def __init__(self):
         self.is_deadly = False
+
+    def stall(self, _seconds):
+        return False
 
     def fill(self, process):
         with open("/proc/%d/status" % process.pid, encoding="ascii") as file:

@@ -27,7 +27,7 @@ AHEAD = 60
 # Of files beyond those of a fresh process: a database that is being looked through, or tidied.
 SPARE_FILES = 4
 # Whereto a socket leads: to a wire's backend, or one of these.
-LISTENERS, TO_CLIENTS, UNKNOWN = "listeners", "clients", "unknown"
+LISTENERS, TO_CLIENTS, ADMIN, UNKNOWN = "listeners", "clients", "admin", "unknown"
 # In /proc/net/tcp.
 _LISTENING = "0A"
 # How often a socket without a connection is looked for again: it may have been closed while we looked.
@@ -50,6 +50,12 @@ def _connections(pid):
     return found
 
 
+def _unix(pid):
+    """Inodes of the admin socket, and of those who ask there: the relay has no other socket files."""
+    with open("/proc/%d/net/unix" % pid, encoding="utf-8", errors="replace") as file:
+        return {int(line.split()[6]) for line in file.read().splitlines()[1:]}
+
+
 def _sockets(pid, wires):
     """(how many descriptors, {whereto: inodes})"""
     inodes, fds = [], os.listdir("/proc/%d/fd" % pid)
@@ -60,12 +66,12 @@ def _sockets(pid, wires):
             continue
         if target.startswith("socket:"):
             inodes.append(int(target[len("socket:["):-1]))
-    connections, held = _connections(pid), {}
+    connections, unix, held = _connections(pid), _unix(pid), {}
     listening = {local for local, _, state in connections.values() if state == _LISTENING}
     for inode in inodes:
         local, remote, state = connections.get(inode, (0, 0, ""))
         whereto = (
-            LISTENERS if state == _LISTENING else TO_CLIENTS if local in listening else wires.get(remote, UNKNOWN))
+            ADMIN if inode in unix else LISTENERS if state == _LISTENING else TO_CLIENTS if local in listening else wires.get(remote, UNKNOWN))
         held.setdefault(whereto, []).append(inode)
     return len(fds), held
 
@@ -85,8 +91,9 @@ def look(pid, wires):
 
 
 def explained():
-    """{whereto: sockets that stay}: one listener, a connection of each client, and the link of each room."""
-    return {LISTENERS: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES}}
+    """{whereto: sockets that stay}: two listeners and the operator's, a connection of each client, and the link of each
+    room."""
+    return {LISTENERS: 2, ADMIN: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES}}
 
 
 def for_calls(wire):

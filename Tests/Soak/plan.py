@@ -1,6 +1,8 @@
 """Who is where in the soak, and how its messages are numbered: what all of its processes agree on."""
 
 import collections
+import os
+import random
 import re
 
 # A way of speaking to a backend, and what follows from it.
@@ -31,6 +33,8 @@ WIRES = {
 PREFIXED = "<{nick}> {text}"
 # {wire or room: the account that speaks for all}. Rooms of two logins have two, so that no nick is that of both.
 ACCOUNTS = {"jwt-rooms": "ferry", "attic": "Barge", "vault": "Punt"}
+# How many clients there are in all, where it is to be a crowd.
+SIZE = int(os.environ.get("SOAK_CLIENTS", "0"))
 
 
 class Room(collections.namedtuple("Room", "name wire account spoken people number kind")):
@@ -70,21 +74,32 @@ ROOMS = {
     )
 }
 
+# Rooms that a reload of the configuration closes and opens again. Their backends have them all the time.
+PASSING = {
+    room.name: room
+    for room in (
+        _room("cove", "typed", 3), _room("nook", "envelope", 3), _room("moor", "swiftchat", 3),
+        _room("shed", "plainjson", 3, "acks"), _room("glen", "jwt-rooms", 3, "lax"), _room("croft", "custom", 3, "echo"),
+    )
+}
+EVERY_ROOM = ROOMS | PASSING
+
 
 def rooms_of(wire):
-    return [room for room in ROOMS.values() if room.wire.name == wire]
+    return [room for room in EVERY_ROOM.values() if room.wire.name == wire]
 
 
-# An IRC client: the account (None: a guest), the capabilities that it asks for, and whether it fetches what it missed.
-Client = collections.namedtuple("Client", "name caps account asks")
+# An IRC client: the account (None: a guest), the capabilities that it asks for, whether it fetches what it missed, its
+# rooms, and whether it comes over TLS. `talk` is by how much longer its pauses are.
+Client = collections.namedtuple("Client", "name caps account asks rooms is_secure talk")
 MODERN = (
     "sasl", "server-time", "message-tags", "batch", "echo-message", "labeled-response", "account-tag",
     "standard-replies",
 )
 
 
-def _client(name, caps, is_guest=False, asks=False):
-    return Client(name, caps, None if is_guest else name.partition("@")[0], asks)
+def _client(name, caps, is_guest=False, asks=False, rooms=tuple(EVERY_ROOM), is_secure=False, talk=1):
+    return Client(name, caps, None if is_guest else name.partition("@")[0], asks, rooms, is_secure, talk)
 
 
 CLIENTS = {
@@ -93,12 +108,40 @@ CLIENTS = {
         _client("alice@one", MODERN),
         # Nothing that modern clients have, of the same account: no echo, no times, no tags.
         _client("alice@two", ("sasl",)),
-        _client("bob@desk", MODERN),
+        _client("bob@desk", MODERN, is_secure=True),
         _client("carol@phone", ("sasl", "server-time", "message-tags", "account-tag")),
         _client("dora@web", MODERN + ("draft/chathistory",), asks=True),
         _client("eve@guest", MODERN[1:], is_guest=True),
+        # Its account comes and goes.
+        _client("gus@tent", MODERN[:3] + MODERN[4:], rooms=tuple(PASSING)),
     )
 }
+PASSING_ACCOUNTS = ("gus",)
+# {process: its clients}
+PROCESSES = {name: [name] for name in CLIENTS}
+
+# Of the crowd: clients of an account and of a process, rooms of each, and one account in so many is none but a guest.
+# They say little, so that what is said grows with the rooms and not with the clients.
+_DEVICES, _TOGETHER, _ROOMS_EACH, _GUESTS, _PAUSES = 4, 20, 2, 20, 100
+
+
+def _crowd(size):
+    number = 0
+    while len(CLIENTS) < size:
+        letters = chr(ord("a") + number // 26) + chr(ord("a") + number % 26)
+        rooms = tuple(random.Random(number).sample(sorted(EVERY_ROOM), _ROOMS_EACH))
+        is_guest = number % _GUESTS == _GUESTS - 1
+        for device in "abcd"[:1 if is_guest else _DEVICES]:
+            if len(CLIENTS) < size:
+                name = "c%s@%s" % (letters, device)
+                CLIENTS[name] = _client(
+                    name, MODERN[1:3] + MODERN[4:] if is_guest else ("sasl",) + MODERN[1:3] + MODERN[6:7], is_guest,
+                    rooms=rooms, talk=_PAUSES)
+                PROCESSES.setdefault("crowd-%d" % (len(CLIENTS) // _TOGETHER), []).append(name)
+        number += 1
+
+
+_crowd(SIZE)
 
 
 def nick_of(client):
@@ -146,8 +189,16 @@ def compose(key, random):
 # MARK: - As a file
 
 
+def _rooms_described(rooms):
+    return {
+        room.name: {
+            "wire": room.wire.name, "account": room.account, "spoken": room.spoken, "people": room.people,
+        } for room in rooms.values()
+    }
+
+
 def described():
-    """The part of plan.json that is the same in every run; README.md says what it means."""
+    """The part of plan.json that is the same in every run of this size; README.md says what it means."""
     return {
         "wires": {
             wire.name: {
@@ -155,14 +206,13 @@ def described():
                 "second": wire.second, "logins": wire.logins, "token": wire.token, "closes": wire.closes,
             } for wire in WIRES.values()
         },
-        "rooms": {
-            room.name: {
-                "wire": room.wire.name, "account": room.account, "spoken": room.spoken, "people": room.people,
-            } for room in ROOMS.values()
-        },
+        "listeners": 2,
+        "rooms": _rooms_described(ROOMS),
+        "passing": _rooms_described(PASSING),
         "clients": {
             client.name: {
                 "nick": nick_of(client.name), "account": client.account, "caps": list(client.caps), "asks": client.asks,
+                "rooms": list(client.rooms),
             } for client in CLIENTS.values()
         },
     }

@@ -5,24 +5,36 @@
     silent   nobody is told anything: bytes vanish, or wait for ever, in one direction or in both
     stall    bytes wait, and go on their way when it is over; what an end has left behind that went away meanwhile follows,
              unless it went longer ago than the proxy's `stale`
+
+A connection that the relay ends, while the harness does nothing to it, is recorded, with what the relay said last.
 """
 
 import asyncio
 import contextlib
+import re
 import select
 import socket
 import struct
 import time
 
+from relay import CLOSE
+
 # A silent connection that neither end gives up is torn off after so long, in seconds.
 SILENCE = 90
+# Of what the relay sends, the end is kept, in bytes: a last line, or a close frame.
+TAIL = 512
+# Who is at the near end, from what comes from there first: a client's log-in, a room's handshake.
+_USER = re.compile(rb"USER (\S+) 0 \* :(\S+)\r\n")
+_HANDSHAKE = re.compile(rb"GET (\S+) HTTP/1.1\r\n(?:.*\r\n)*?upgrade: *websocket\r\n", re.IGNORECASE)
 
 
 class Proxy:
     """Listens on a port of its own for as long as the soak runs; `target()` is the port behind it, or None."""
 
-    def __init__(self, target, stale=0):
+    def __init__(self, target, stale=0, side="", journal=None, who=None):
         self.target, self.stale = target, stale
+        # What is behind it, or in front of it: a wire, or "clients". `who`: the only one in front of it.
+        self.side, self.journal, self.who = side, journal, who
         self.connections = set()
         self.tasks = set()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
@@ -78,6 +90,8 @@ class Connection:
         # What happens to bytes to the far and to the near end: "", "swallowed" or "frozen".
         self.fate = {near: "", far: ""}
         self.pumps = []
+        self.began, self.who, self.head, self.tail = time.time_ns() // 1_000_000, proxy.who, b"", b""
+        self.relay = far if proxy.side == "clients" else near
 
     @property
     def is_whole(self):
@@ -92,7 +106,10 @@ class Connection:
         loop = asyncio.get_running_loop()
         try:
             while True:
+                end = source
                 data = await loop.sock_recv(source, 1 << 16)
+                end = sink
+                self._follow(source, data)
                 # What was being waited for comes in although bytes wait here from now on.
                 while self.fate[source] == "frozen":
                     await asyncio.sleep(0.1)
@@ -102,15 +119,52 @@ class Connection:
                         return
                     continue
                 if not data:
+                    self._ended_by(source)
                     sink.shutdown(socket.SHUT_WR)
                     break
                 await loop.sock_sendall(sink, data)
         except OSError:
             if not any(self.fate.values()):
+                self._ended_by(end)
                 self.tear()
             return
         if all(pump.done() or pump is asyncio.current_task() for pump in self.pumps):
             self._close()
+
+    def _follow(self, source, data):
+        if source is self.near and self.who is None and len(self.head) < 4096:
+            self.head += data
+            if user := _USER.search(self.head):
+                self.who = "%s@%s" % (user[2].decode(), user[1].decode())
+            elif handshake := _HANDSHAKE.match(self.head):
+                self.who = handshake[1].decode().partition("?")[0]
+        if source is self.relay:
+            self.tail = (self.tail + data)[-TAIL:]
+
+    def _ended_by(self, source):
+        """The first end that closes it, or is torn off, by itself."""
+        proxy = self.proxy
+        if proxy.journal is None or self.who is None or self not in proxy.connections or self.relay is None:
+            return
+        words = self._last_words()
+        # A backend closes what the relay said good-bye to.
+        if source is self.relay or words.get("code"):
+            proxy.journal.append(
+                t=time.time_ns() // 1_000_000, began=self.began, side=proxy.side, who=self.who, **words)
+        self.relay = None
+
+    def _last_words(self):
+        if self.proxy.side == "clients":
+            last = self.tail.rstrip(b"\r\n").rpartition(b"\n")[2]
+            return {"last": "" if self.proxy.who else last.decode("utf-8", "replace")}
+        # A close frame of a client: a mask, a code, a reason.
+        for length in range(2, min(126, len(self.tail) - 5)):
+            at = len(self.tail) - length - 6
+            if at >= 0 and self.tail[at] == 0x80 | CLOSE and self.tail[at + 1] == 0x80 | length:
+                mask, data = self.tail[at + 2:at + 6], self.tail[at + 6:]
+                data = bytes(byte ^ mask[index % 4] for index, byte in enumerate(data))
+                return {"code": int.from_bytes(data[:2], "big"), "last": data[2:].decode("utf-8", "replace")}
+        return {"code": None, "last": ""}
 
     def _close(self):
         if self in self.proxy.connections:

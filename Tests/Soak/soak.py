@@ -17,6 +17,7 @@ import random
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -26,18 +27,19 @@ import accountant
 import faults
 import plan
 import report
+from configuration import Configuration
+from console import Console
 from faults import Clock, SizeLimit, small_disk
 from journal import Journal, read
 from memory import REST, Memory
-from plan import ACCOUNTS, CLIENTS, ROOMS, WIRES
+from plan import CLIENTS, EVERY_ROOM, PROCESSES, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
-from wires import PASSWORD as UPSTREAM_PASSWORD
+from reloading import Reloading
 from wires import WIRE_CLASSES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BINARY = os.path.abspath(os.environ["CHATBRIDGE"]) if os.environ.get("CHATBRIDGE") else ""
-PASSWORD = "soak-5b1d"
 # How long a message may wait for the backend. Short, so that outages pass it and authors must be told.
 MAX_AGE = 20
 # Bounds of the waiting at the end, in seconds: for what is on its way, for the last words, and for the pages.
@@ -50,8 +52,10 @@ LEAST = 5
 # What is missing for so long without a change is missing, in seconds: the longest wait, and the longest pause between two
 # tries of a link that was overloaded.
 UNCHANGED = MAX_AGE + 15
-# A second accountant, by somebody who does not know the first.
-AUDITOR = os.path.join(HERE, "auditor.py")
+# A second accountant, by somebody who does not know the first; and who judges what reloads did.
+CHECKERS = {"The second accountant": os.path.join(HERE, "auditor.py"), "Of reloads": os.path.join(HERE, "reloads.py")}
+# So long after a reload the certificate is looked at, in seconds, and so long at most.
+LOOK_AT_CERTIFICATE = 2
 
 
 def milliseconds():
@@ -69,7 +73,8 @@ class Soak:
         for name in ("state", "logs", "records"):
             os.mkdir(self.path(name))
         self.began = time.monotonic()
-        self.relay_port = None
+        # Of the relay's listeners: plain, and with TLS.
+        self.relay_ports = []
         # Rooms that had a link.
         self.linked = set()
         self.backend_ports = dict.fromkeys(WIRES)
@@ -81,7 +86,7 @@ class Soak:
         self.jumps, self.is_jumping = [], False
         self.relay_words = collections.deque(maxlen=40)
         self.notes = []
-        self.later = set()
+        self.later, self.looking = set(), set()
         self.write_plan()
 
     def path(self, *names):
@@ -103,22 +108,28 @@ class Soak:
     def build(self):
         chosen = self.chosen
         # A client that came again must not be overtaken by what it said before: nobody could know that.
-        self.downstream = Proxy(lambda: self.relay_port)
+        ends = Journal(self.path("ends.jsonl"))
+        self.downstream = Proxy(lambda: self.port_of(0), side="clients", journal=ends)
+        (secure,) = (name for name, client in CLIENTS.items() if client.is_secure)
+        self.secure = Proxy(lambda: self.port_of(1), side="clients", journal=ends, who=secure)
         self.upstream = {
-            wire: Proxy(lambda wire=wire: self.backend_ports[wire], 0 if WIRE_CLASSES[wire].forgets_the_gone else STALE)
+            wire: Proxy(
+                lambda wire=wire: self.backend_ports[wire], 0 if WIRE_CLASSES[wire].forgets_the_gone else STALE, wire, ends)
             for wire in WIRES
         }
         mebibytes = 64 + 4 * round(chosen.seconds / 60)
         self.disk = small_disk(self.path("state"), mebibytes, refuse=chosen.no_mount)
         if isinstance(self.disk, SizeLimit):
             self.notes.append("full disk: " + self.disk.how)
+        if not self.disk.can_stall:
+            self.notes.append("the disk does not stand still: no file system can be mounted that freezes")
         self.clock = Clock(self.path("clock"), Journal(self.path("clock.jsonl")))
         if not self.clock.library:
             self.notes.append("no libfaketime here: the relay's clock does not jump (apt-get install libfaketime)")
-        self.hash = subprocess.run(
-            [BINARY, "hash-password", "--iterations=4096"], input=PASSWORD + "\n", capture_output=True, text=True,
-            check=True).stdout.strip()
-        self.configure()
+        files = Configuration(
+            BINARY, self.directory, MAX_AGE, {wire: proxy.port for wire, proxy in self.upstream.items()})
+        self.reloading = Reloading(files, self.path("reloads.jsonl"), chosen.seed)
+        self.console = Console(BINARY, self.path("admin.sock"), self.path("console.jsonl"), chosen.seed)
         checked = subprocess.run(
             [BINARY, "check", "--config", self.path("chatbridge.toml")], capture_output=True, text=True, check=False)
         if checked.returncode:
@@ -128,7 +139,7 @@ class Soak:
         self.relay = Process(
             # Swift loses a program's arguments where a preloaded library changes the environment, as libfaketime does:
             # `run` with ./chatbridge.toml is what none at all mean.
-            "relay", lambda: [BINARY], directory=self.directory,
+            "relay", self.relay_command, directory=self.directory,
             environment=lambda: {**environment, **self.clock.environment()}, on_line=self.relay_said,
             on_start=lambda pid: self.tell_relay("started", pid=pid), on_end=self.relay_ended)
         self.relay_log = open(self.path("relay.log"), "a", encoding="utf-8")
@@ -143,58 +154,17 @@ class Soak:
         }
         self.client_words = collections.deque(maxlen=20)
         self.clients = {
-            name: Process(name, lambda name=name: self.client_command(name), on_line=self.client_words.append)
-            for name in CLIENTS
+            name: Process(name, lambda names=names: self.client_command(names), on_line=self.client_words.append)
+            for name, names in PROCESSES.items()
         }
         self.processes = [self.relay, *self.backends.values(), *self.clients.values()]
 
-    def configure(self):
-        text = [
-            '[server]\nname = "relay.soak"\nstate_dir = "%s"' % self.path("state"),
-            '[[listeners]]\nbind = "irc://127.0.0.1:0"',
-            '[room_defaults]\nbackoff = { min = "200ms", max = "1s", jitter = 0.25 }\nping = "3s"\n'
-            # What the checkers count, a guest gets once it is in the room.
-            'history_on_join = 0\n'
-            'pong_timeout = "3s"\nconnect_timeout = "3s"\nhandshake_timeout = "3s"\nqueue = { max_age = "%ds" }'
-            % MAX_AGE,
-            '[limits]\nmessages_per_second = "off"\nupstream_messages_per_second = "off"\n'
-            'upstream_connects_per_second = "off"\nping_interval = "5s"\nping_timeout = "5s"',
-            '[log]\nformat = "json"\nlevel = "info"',
-            '[storage]\nurl = "sqlite:chatbridge.db"',
-            # No socket that neither clients nor backends explain.
-            '[admin]\nsocket = ""',
-            '[dialects.acked]\nfile = "%s"' % os.path.join(HERE, "ack.json"),
-            '[dialects.echoed]\nfile = "%s"' % os.path.join(HERE, "echo.json"),
-        ]
-        with open(self.path("upstream.secret"), "w", encoding="utf-8") as file:
-            file.write(UPSTREAM_PASSWORD + "\n")
-        os.chmod(self.path("upstream.secret"), 0o600)
+    def port_of(self, listener):
+        return self.relay_ports[listener] if len(self.relay_ports) > listener else None
 
-        def backend(name, wire, dialect, path, *more):
-            keys = ['dialect = "%s"' % dialect, 'url = "ws://127.0.0.1:%d/%s"' % (self.upstream[wire].port, path), *more]
-            text.append("[backends.%s]\n%s" % (name, "\n".join(keys)))
-
-        def login(user):
-            return 'user = "%s"\npassword_file = "%s"' % (user, self.path("upstream.secret"))
-
-        for wire in ("typed", "envelope", "swiftchat"):
-            backend(wire, wire, wire, "{room}")
-        backend("plainjson", "plainjson", "plainjson", "{room}",
-                'options = { history_url = "/messages/{room}?since={since}&limit={limit}" }')
-        backend("jwt-rooms", "jwt-rooms", "jwt-rooms", "ws/chat/{room}", login(ACCOUNTS["jwt-rooms"]))
-        backend("directus-columns", "directus", "directus", "websocket", login(ACCOUNTS["attic"]),
-                "options = { send_sender_name = true, send_client_id = true }")
-        backend("directus-plain", "directus", "directus", "websocket", login(ACCOUNTS["vault"]),
-                'options = { fields = { sender_name = "", client_id = "" } }')
-        backend("custom-ack", "custom", "acked", "{room}", login("relay"))
-        backend("custom-echo", "custom", "echoed", "{room}", login("relay"))
-        for room in ROOMS.values():
-            name = room.wire.name + ("-" + room.kind if room.wire.name in ("directus", "custom") else "")
-            text.append('[[rooms]]\nname = "%s"\nbackend = "%s"' % (room.name, name))
-        for name in sorted({client.account for client in CLIENTS.values()} - {None}):
-            text.append('[[accounts]]\nname = "%s"\npassword = "%s"' % (name, self.hash))
-        with open(self.path("chatbridge.toml"), "w", encoding="utf-8") as file:
-            file.write("\n\n".join(text) + "\n")
+    def relay_command(self):
+        self.reloading.before_start()
+        return [BINARY]
 
     def tell_relay(self, what, **more):
         self.relay_story.append(t=milliseconds(), what=what, **more)
@@ -203,12 +173,36 @@ class Soak:
         self.relay_words.append(line)
         print(line, file=self.relay_log, flush=True)
         if '"event":"listening"' in line:
-            self.relay_port = int(json.loads(line)["address"].rsplit(":")[-1])
+            self.relay_ports.append(int(json.loads(line)["address"].rsplit(":")[-1]))
+            if len(self.relay_ports) == 2:
+                self.reloading.started()
+        elif '"event":"reloaded"' in line or '"event":"reload-refused"' in line:
+            self.reloading.ended('"event":"reloaded"' in line)
+            self.after(LOOK_AT_CERTIFICATE, self.look_at_certificate)
         elif '"event":"upstream-up"' in line:
             self.linked.add(json.loads(line).get("room"))
 
+    def look_at_certificate(self):
+        task = asyncio.get_running_loop().create_task(self.certificate())
+        self.looking.add(task)
+        task.add_done_callback(self.looking.discard)
+
+    async def certificate(self):
+        """What a new connection is shown, past the proxies."""
+        begin, context = milliseconds(), ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            _, writer = await asyncio.wait_for(
+                asyncio.open_connection("127.0.0.1", self.port_of(1) or 0, ssl=context), LOOK_AT_CERTIFICATE)
+        except (OSError, asyncio.TimeoutError):
+            # It died, or stands still.
+            return
+        shown = ssl.DER_cert_to_PEM_cert(writer.get_extra_info("ssl_object").getpeercert(True))
+        writer.transport.abort()
+        self.reloading.note("certificate", until=milliseconds(), number=self.reloading.files.number_of(shown))
+
     def relay_ended(self, pid, code, own):
-        self.relay_port = None
+        self.relay_ports = []
         self.tell_relay("ended", pid=pid, code=code, **({"own": True} if own else {}))
         Clock.forget(pid)
 
@@ -223,10 +217,11 @@ class Soak:
         except (ValueError, KeyError):
             self.notes.append("backend of %s: %s" % (wire, line[:300]))
 
-    def client_command(self, name):
+    def client_command(self, names):
         return [
-            sys.executable, os.path.join(HERE, "client.py"), "--name", name, "--password", PASSWORD,
-            "--port", str(self.downstream.port), "--record", self.record_path(name), "--seed", str(self.chosen.seed),
+            sys.executable, os.path.join(HERE, "client.py"), "--names", ",".join(names),
+            "--passwords", self.path("passwords"), "--port", str(self.downstream.port),
+            "--secure-port", str(self.secure.port), "--records", self.path("records"), "--seed", str(self.chosen.seed),
         ] + ["--silent"] * self.is_silent
 
     def record_path(self, name):
@@ -236,21 +231,24 @@ class Soak:
 
     async def run(self):
         self.build()
-        for proxy in (self.downstream, *self.upstream.values()):
+        for proxy in (self.downstream, self.secure, *self.upstream.values()):
             proxy.start()
         for process in (*self.backends.values(), self.relay):
             process.start()
         await self.until(
-            lambda: self.relay_port and all(self.backend_ports.values()), 60, "relay and backends listen")
+            lambda: self.port_of(1) and all(self.backend_ports.values()), 60, "relay and backends listen")
         # What was said in a room that never had a link cannot be asked for.
-        await self.until(lambda: self.linked.issuperset(ROOMS), 60, "every room has its link")
+        await self.until(lambda: self.linked.issuperset(EVERY_ROOM), 60, "every room has its link")
         for process in self.clients.values():
             process.start()
         await self.until(self.everybody_spoke, 60, "every client has said something and seen it taken")
         self.watching = asyncio.get_running_loop().create_task(self.memory.watch(self.relay))
+        self.asking = asyncio.get_running_loop().create_task(self.console.run())
         self.moment("began")
         await self.break_things()
         self.mend()
+        await self.until(lambda: not self.reloading.is_pending, 60, "the last change is taken or refused")
+        self.reloading.finish(self.relay)
         self.moment("peace")
         # A while of peace, so that everything has neighbours.
         await asyncio.sleep(3)
@@ -263,6 +261,7 @@ class Soak:
         await self.settle(FINALE)
         await self.read_pages()
         # Nobody asks for anything any more.
+        self.asking.cancel()
         self.memory.is_quiet = True
         self.memory.sample(self.relay)
         await asyncio.sleep(REST)
@@ -373,14 +372,18 @@ class Soak:
             for wire in wires:
                 self.backends[wire].tell(deed)
             return ", ".join(wires)
+        if deed == "reload":
+            return self.reloading.reload(self.relay) if self.port_of(1) else None
         if deed == "say":
             for wire in wires:
                 self.backends[wire].tell("say")
             return ", ".join(wires)
+        if fault.kind == "stall disk":
+            return "for %.1f s" % fault.length if self.disk.stall(fault.length) else None
         if deed in ("cut", "stall"):
             return self.cut(what, wires, fault, source)
         if fault.kind == "full disk":
-            if not self.relay.is_running:
+            if not self.relay.is_running or self.disk.is_stalled:
                 return None
             self.disk.fill(self.relay)
             if isinstance(self.disk, SizeLimit) and self.disk.is_deadly:
@@ -411,7 +414,7 @@ class Soak:
 
     def cut(self, how, wires, fault, source):
         if how == "client":
-            side, how = [self.downstream], source.choice(("with FIN", "with RST", "silently", "link"))
+            side, how = [self.downstream, self.secure], source.choice(("with FIN", "with RST", "silently", "link"))
         else:
             side = [self.upstream[wire] for wire in wires]
         whole = sorted(
@@ -432,7 +435,7 @@ class Soak:
             else:
                 connection.stall_for(length)
         ways = fate + (" both ways" if near and far else " upwards" if near else " downwards")
-        whom = "clients" if side == [self.downstream] else ", ".join(wires)
+        whom = "clients" if self.downstream in side else ", ".join(wires)
         return "%d of %d to %s%s" % (
             len(chosen), len(whole), whom,
             ", " + ways if how == "silently" else " for %.1f s" % length if how == "link" else ", " + how)
@@ -468,20 +471,19 @@ class Soak:
     async def stop(self):
         for handle in self.later:
             handle.cancel()
-        if hasattr(self, "watching"):
-            self.watching.cancel()
+        for task in (getattr(self, "watching", None), getattr(self, "asking", None), *self.looking):
+            if task:
+                task.cancel()
         for process in getattr(self, "processes", []):
             await process.stop()
-        for proxy in (getattr(self, "downstream", None), *getattr(self, "upstream", {}).values()):
+        for proxy in (getattr(self, "downstream", None), getattr(self, "secure", None), *getattr(self, "upstream", {}).values()):
             if proxy:
                 proxy.stop()
 
-    def audited(self):
-        """What the second accountant says about the same files; None: there is none."""
-        if not os.path.exists(AUDITOR):
-            return None
+    def checked(self, path):
+        """(exit code, words) of another checker of the same files."""
         done = subprocess.run(
-            [sys.executable, AUDITOR, self.directory], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            [sys.executable, path, self.directory], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             check=False)
         return done.returncode, done.stdout.strip()
 
@@ -548,10 +550,10 @@ async def main():
         # Nothing moves any more.
         result = accountant.account(accountant.load(soak.directory))
         broken = report.show(result, soak)
-        audit = soak.audited()
-        if audit is not None:
-            print("\nThe second accountant says:\n" + audit[1], flush=True)
-            broken = broken or audit[0] != 0
+        for name, path in CHECKERS.items():
+            code, words = soak.checked(path)
+            print("\n%s:\n%s" % (name, words), flush=True)
+            broken = broken or code != 0
         keep = chosen.keep or bool(broken)
         if keep:
             report.write_details(result, soak)

@@ -19,7 +19,7 @@ import plan  # noqa: E402
 import soak  # noqa: E402
 from accountant import Run, account, misplaced  # noqa: E402
 from journal import Journal  # noqa: E402
-from plan import CLIENTS, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import CLIENTS, EVERY_ROOM, ROOMS, Key, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # A moment in 2026, in milliseconds; the n-th thing of a story happens n seconds later.
 START = 1_795_000_000_000
@@ -75,7 +75,7 @@ class Story:
 
     def log(self, key, **changes):
         self.now += 1000
-        room, text = ROOMS[key.room], key_text(key) + " words"
+        room, text = EVERY_ROOM[key.room], key_text(key) + " words"
         sender = nick_of(key.author) if is_from_irc(key) else room.people[key.author]
         if is_from_irc(key):
             text = room.said_by(sender, text)
@@ -1425,6 +1425,80 @@ class AccountantTests(unittest.TestCase):
         self.found(story, ("lost", "down", "typed", 1))
 
 
+class PassingRoomTests(unittest.TestCase):
+    """Rooms that come and go with the configuration."""
+
+    found = AccountantTests.found
+
+    def story(self):
+        story = Story(rooms=("cove",))
+        for client in story.records:
+            self.move(story, client, "JOIN")
+        return story.talk()
+
+    def move(self, story, client, command):
+        story.line(client, "<", ":%s!u@h %s #cove" % (nick_of(client), command))
+
+    def test_a_stay_in_which_all_is_well(self):
+        self.found(self.story())
+
+    def test_what_the_relay_turned_away_is_not_lost(self):
+        for number, wrong in (("403", 0), ("404", 0), ("442", 0), ("471", 1)):
+            with self.subTest(number):
+                story = self.story()
+                story.say(Key("alice@one", "cove", 4), is_accepted=False)
+                story.line("alice@one", "<", ":relay.soak %s alice #cove :No" % number)
+                story.line("alice@one", "<", ":relay.soak PONG relay.soak :%d" % story.tokens)
+                self.found(story, *[("lost", "up", "typed", 1)] * wrong)
+
+    def test_what_was_said_while_nobody_was_there_is_not_missing(self):
+        story = self.story()
+        for client in story.records:
+            self.move(story, client, "PART")
+        story.log(Key("Ann-cove", "cove", 4))
+        for client in story.records:
+            self.move(story, client, "JOIN")
+        story.pass_on(Key("Ann-cove", "cove", 5))
+        self.found(story)
+
+    def test_a_hole_in_a_stay_is_a_loss(self):
+        story = self.story()
+        story.log(Key("Ann-cove", "cove", 4))
+        story.pass_on(Key("Ann-cove", "cove", 5))
+        self.found(story, ("lost", "down", "typed", 2))
+
+    def test_nothing_comes_twice_in_a_stay_or_in_two_over_one_connection(self):
+        for is_another in (False, True):
+            with self.subTest(is_another=is_another):
+                story = self.story()
+                entry = story.pass_on(Key("Ann-cove", "cove", 4))
+                if is_another:
+                    self.move(story, "bob@desk", "PART")
+                    self.move(story, "bob@desk", "JOIN")
+                story.show(entry, "bob@desk")
+                self.found(story, ("doubled", "down", "typed", 1))
+
+    def test_who_was_parted_gets_nothing_but_the_echo_of_what_it_said_before(self):
+        story = self.story()
+        key = Key("alice@one", "cove", 4)
+        story.say(key)
+        for client in story.records:
+            self.move(story, client, "PART")
+        entry = story.log(key)
+        story.show(entry, "alice@one")
+        self.found(story)
+        story.show(entry, "bob@desk")
+        self.found(story, ("wrong text", "down", "typed", 1))
+
+    def test_the_order_of_a_stay(self):
+        story = self.story()
+        entries = [story.log(Key("Ann-cove", "cove", number)) for number in (4, 5)]
+        for client in story.records:
+            for entry in entries[::-1]:
+                story.show(entry, client)
+        self.found(story, ("reordered", "down", "typed", 2))
+
+
 class RestTests(unittest.TestCase):
     def test_misplaced_is_as_few_as_must_be_moved(self):
         for numbers, expected in (
@@ -1533,7 +1607,8 @@ class MemoryTests(unittest.TestCase):
 
     def test_a_socket_that_stays_is_found_wherever_it_leads(self):
         flat = [60_000] * 60
-        self.assertEqual(memory.explained(), {"listeners": 1, "clients": 6, **dict.fromkeys(memory.WIRES, 2)})
+        self.assertEqual(memory.explained(), {
+            "listeners": 2, "admin": 1, "clients": 7, **dict.fromkeys(memory.WIRES, 3), "directus": 2})
         for whereto in (*memory.WIRES, "clients", "listeners", "unknown"):
             broken = self.kept([flat], more=[(whereto, 1, 0, 99)])[1]
             self.assertIn("%s: " % whereto, "\n".join(broken))
@@ -1583,13 +1658,14 @@ class StartTests(unittest.TestCase):
 
         run = soak.Soak.__new__(soak.Soak)
         run.relay_words, run.relay_log, run.linked = collections.deque(), io.StringIO(), set()
-        run.backend_ports, run.relay_port = dict.fromkeys(soak.WIRES, 1), None
-        run.build, run.downstream, run.upstream, run.relay = (mock.MagicMock() for _ in range(4))
+        run.backend_ports, run.relay_ports = dict.fromkeys(soak.WIRES, 1), []
+        run.build, run.downstream, run.secure, run.upstream, run.relay, run.reloading = (
+            mock.MagicMock() for _ in range(6))
         run.backends = {}
         run.clients = {"alice@one": mock.Mock(start=mock.Mock(side_effect=Started))}
         words = iter([
-            {"event": "listening", "address": "127.0.0.1:6667"},
-            *({"event": "upstream-up", "room": name} for name in ROOMS),
+            {"event": "listening", "address": "127.0.0.1:6667"}, {"event": "listening", "address": "127.0.0.1:6697"},
+            *({"event": "upstream-up", "room": name} for name in EVERY_ROOM),
             {"event": "upstream-lost", "room": "reef"}])
 
         async def until(condition, _, what):
