@@ -553,9 +553,13 @@ def account(run):
         result.count("came late", "down", room, len(late.union(*behind.values())))
         given_up = _given_up(log, readings, heard, run.max_age)
         log.forgotten = _forgotten(log, readings, unkept)
+        # What those who are shown everything were shown where.
+        orders = [
+            places for other in readings.values()
+            if not other.is_guest and not other.plan.asks and (places := _first_places(other, room))]
         if room in PASSING:
             for reading in readings.values():
-                _passing_down(result, log, reading, readings, told, late, given_up, behind[reading.client])
+                _passing_down(result, log, reading, orders, told, late, given_up, behind[reading.client])
             continue
         own = _OwnTimes(log, readings, sent, clock, heard)
         for reading in readings.values():
@@ -563,7 +567,7 @@ def account(run):
             first = _down(result, log, reading, told, excused, unkept)
             if reading.is_guest:
                 _missing_guest(
-                    result, log, reading, readings, first, told, late.union(*behind.values()), given_up,
+                    result, log, reading, orders, first, told, late.union(*behind.values()), given_up,
                     reading.connection_of)
             _pages(result, log, reading, readings, told, excused, own)
         _times(result, log, readings, own)
@@ -850,7 +854,7 @@ def _near(gaps, at):
     return "; nearest gap %+d to %+d ms" % (gap.start - at, gap.end - at)
 
 
-def _passing_down(result, log, reading, readings, told, late, given_up, behind):
+def _passing_down(result, log, reading, orders, told, late, given_up, behind):
     """A room that comes and goes: what each stay of the client in it brought."""
     room, client = log.room, reading.client
     begins = [begin for begin, _ in reading.stays[room]]
@@ -875,16 +879,14 @@ def _passing_down(result, log, reading, readings, told, late, given_up, behind):
         _order(
             result, log, client, sorted(found.values(), key=lambda seen: seen.place), "down", late | given_up | behind)
     _missing_guest(
-        result, log, reading, readings, first, told, late | behind, given_up,
+        result, log, reading, orders, first, told, late | behind, given_up,
         lambda place: bisect.bisect_right(begins, place) - 1)
 
 
-def _missing_guest(result, log, reading, readings, first, told, late, given_up, part_of):
-    """Between the first and the last line of a connection, or of another part of the record, that people upstream said, and that did not come late, there is
-    nothing missing of theirs; and so it is with each IRC user."""
+def _missing_guest(result, log, reading, orders, first, told, late, given_up, part_of):
+    """Between the first and the last line of a connection, or of another part of the record, that people upstream said, and
+    that did not come late, there is nothing missing of theirs; and so it is with each IRC user."""
     room, client = log.room, reading.client
-    orders = [
-        _first_places(other, room) for other in readings.values() if not other.is_guest and not other.plan.asks]
     voices, brought = collections.defaultdict(list), collections.defaultdict(dict)
     for key in log.order:
         voices[key.author if is_from_irc(key) else None].append(key)
@@ -1048,6 +1050,8 @@ def _order(result, log, client, in_order, direction, late):
 
 def _pages(result, log, reading, readings, told, late, own):
     room, client = log.room, reading.client
+    if room not in reading.begun and not any(page.room == room for page in reading.pages):
+        return
     shown = {}
     for other in readings.values():
         for seen in other.seen[room]:

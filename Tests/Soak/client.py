@@ -5,8 +5,9 @@
 
 Logs in, or is a guest; enters its rooms, says numbered things, and sends a PING behind them: the answer says that they were
 taken. Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that
-goes is on file before it goes. Where a room is not there, or it was parted from one, it asks for it again and again. After `kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`,
-`pages` (read every room from its end to its beginning, once).
+goes is on file before it goes. Where a room is not there, or it was parted from one, it asks for it again and again. After
+`kill -9` it goes on with the next number. Lines on standard input: `silent`, `talk`, `pages` (read every room from its end
+to its beginning, once).
 """
 
 import argparse
@@ -116,9 +117,10 @@ class Client:
         # (what, room): questions, one at a time; and the page that is under way.
         self.questions, self.page, self.batches = collections.deque(), None, {}
         self.has_pages, self.read_pages = CHATHISTORY in self.caps, False
-        port = self.chosen.secure_port if self.plan.is_secure else self.chosen.port
-        reader, self.writer = await asyncio.open_connection(
-            "127.0.0.1", port, limit=1 << 20, **({"ssl": _TLS, "ssl_handshake_timeout": GIVE_UP} if self.plan.is_secure else {}))
+        port, secured = self.chosen.port, {}
+        if self.plan.is_secure:
+            port, secured = self.chosen.secure_port, {"ssl": _TLS, "ssl_handshake_timeout": GIVE_UP}
+        reader, self.writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, **secured)
         self.heard = time.monotonic()
         tasks = [
             asyncio.create_task(task) for task in (

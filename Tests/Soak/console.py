@@ -78,4 +78,5 @@ class Console:
         except asyncio.TimeoutError:
             process.kill()
             raise
-        return out.decode("utf-8", "surrogateescape").splitlines(), err.decode().strip()[:300] if process.returncode else None
+        why = err.decode().strip()[:300] if process.returncode else None
+        return out.decode("utf-8", "surrogateescape").splitlines(), why

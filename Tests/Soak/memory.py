@@ -71,7 +71,8 @@ def _sockets(pid, wires):
     for inode in inodes:
         local, remote, state = connections.get(inode, (0, 0, ""))
         whereto = (
-            ADMIN if inode in unix else LISTENERS if state == _LISTENING else TO_CLIENTS if local in listening else wires.get(remote, UNKNOWN))
+            ADMIN if inode in unix else LISTENERS if state == _LISTENING else
+            TO_CLIENTS if local in listening else wires.get(remote, UNKNOWN))
         held.setdefault(whereto, []).append(inode)
     return len(fds), held
 

@@ -124,11 +124,14 @@ PROCESSES = {name: [name] for name in CLIENTS}
 # They say little, so that what is said grows with the rooms and not with the clients.
 _DEVICES, _TOGETHER, _ROOMS_EACH, _GUESTS, _PAUSES = 4, 20, 2, 20, 100
 
+# No two names of these look alike.
+_LETTERS = "abdefghkpstxyz"
+
 
 def _crowd(size):
     number = 0
     while len(CLIENTS) < size:
-        letters = chr(ord("a") + number // 26) + chr(ord("a") + number % 26)
+        letters = "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in (2, 1, 0))
         rooms = tuple(random.Random(number).sample(sorted(EVERY_ROOM), _ROOMS_EACH))
         is_guest = number % _GUESTS == _GUESTS - 1
         for device in "abcd"[:1 if is_guest else _DEVICES]:

@@ -29,6 +29,9 @@ CLOSING = 30_000
 DEATH = 2000
 # What a client may be disconnected for at any time.
 REASONS = ("Ping timeout", "SendQ exceeded", "Registration timed out", "Registration timeout")
+# A link whose backend said something so lately is not given up, once it is as old as this: pings are sent every 3 s
+# and are answered within 3 s; in milliseconds.
+SILENT, OPENING = 2500, 15_000
 # Codes with which the relay closes a link that it does not need any more.
 GOOD_BYES = (1000, 1001, 1012)
 NO_ENTRY = ("403", "405", "471", "473", "474", "475", "477")
@@ -176,9 +179,12 @@ class Check:
                     end["who"], end["t"], end["began"], self.last_words(end) or "without a word"))
             return
         room = end["who"].rstrip("/").rpartition("/")[2]
-        # Without a code, it was given up; other codes answer the backend's own.
-        if end["code"] in GOOD_BYES and not self.link_changed(room, states):
-            self.find("link", "%s at %d, open since %d: %d %s" % (
+        # Other codes answer the backend's own. Without one it was given up, for which the backend must have been silent, or
+        # the relay deaf.
+        is_torn = end["code"] is None and end["idle"] < SILENT and end["t"] - end["began"] > OPENING and (
+            not self.was_disturbed(end["t"] - OPENING, end["t"]))
+        if (end["code"] in GOOD_BYES or is_torn) and not self.link_changed(room, states):
+            self.find("link", "%s at %d, open since %d: %s %s" % (
                 end["who"], end["t"], end["began"], end["code"], end["last"]))
 
     def last_words(self, end):
@@ -307,7 +313,10 @@ class Check:
         self.closing = {
             room for state in self.versions.during(begin - CLOSING, until) for room in state["open"]}
         if what in ("rooms", "clients"):
-            self.listed(where, what, {line.split()[0] for line in entry["lines"] if line.strip()}, begin, until, states)
+            # The id of a client is in front of its nick.
+            column = 0 if what == "rooms" else 1
+            found = {words[column] for words in map(str.split, entry["lines"]) if len(words) > column}
+            self.listed(where, what, found, begin, until, states)
             return
         answers = []
         for line in entry["lines"]:
@@ -343,7 +352,7 @@ class Check:
             self.find("agree", "%s: clients are missing: %s" % (where, " ".join(sorted(missing))))
 
     def listed(self, where, what, found, begin, until, states):
-        """By the first words of the lines of a table."""
+        """By the names in a table."""
         if what == "rooms":
             if not self.fits(found & EVERY_ROOM.keys(), states):
                 self.find("agree", "%s: the rooms are %s" % (where, " ".join(sorted(found))))

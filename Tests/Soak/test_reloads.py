@@ -63,7 +63,7 @@ class Run:
             self.note(at + 0.1, outcome)
 
     def end(self, at, side, who, **more):
-        self.ends.append({"t": START + round(at * 1000), "began": START, "side": side, "who": who, "last": "", **more})
+        self.ends.append({"t": START + round(at * 1000), "began": START, "side": side, "who": who, "last": "", "idle": 100, **more})
 
     def answer(self, at, what, *lines, room="reef", why=None):
         self.answers.append({
@@ -155,6 +155,14 @@ class ReloadTests(unittest.TestCase):
         self.expect()
         self.run_.end(10.1, "typed", "/reef", code=1001)
         self.expect("link")
+
+    def test_links_that_are_torn(self):
+        self.run_.end(20, "typed", "/reef", code=None)
+        self.expect("link")
+        # The backend had said nothing for long; or its own code is answered.
+        self.run_.ends[0]["idle"] = 6000
+        self.run_.end(20, "jwt-rooms", "/nave", code=1008)
+        self.expect()
 
     def test_a_room_that_is_gone(self):
         self.run_.reload(10, open=self.without("cove"))
