@@ -130,6 +130,20 @@ struct ReloadTests {
         #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#den"])
     }
 
+    @Test("an account does not return to a room that is gone and still sends")
+    func noReturn() throws {
+        let stage = try Stage()
+        stage.enter(1, "alice", account: "alice")
+        stage.harness.endTransport(1, reason: "the connection was reset")
+        stage.harness.send(1, "PRIVMSG #den :last words")
+        try stage.reload { $0.rooms.removeLast() }
+        _ = stage.seen()
+        stage.enter(2, "alice", account: "alice", "#lobby")
+        #expect(stage.harness.bridge.rooms.map(\.locals.isEmpty) == [false, true])
+        stage.harness.send(2, "WHOIS alice")
+        #expect(stage.seen().filter { $0.contains(" 319 ") } == ["2< :bridge 319 alice alice @#lobby"])
+    }
+
     @Test("a topic changes where it is shown; a link is opened anew under its clients")
     func changes() throws {
         let stage = try Stage()

@@ -123,7 +123,7 @@ extension IRCServer {
     private func openRoom(_ membership: StoredMembership) -> Room? {
         if let called = room(channel: membership.channel), called.storedKey == membership.room { return called }
         // The configured name may have changed.
-        return rooms.first { $0.storedKey == membership.room }
+        return rooms.first { $0.storedKey == membership.room && !roomTable.isRetired($0) }
     }
 
     private func templateRoom(of membership: StoredMembership, _ session: IRCSession) -> Room? {

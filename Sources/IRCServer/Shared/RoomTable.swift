@@ -72,6 +72,9 @@ package final class RoomTable {
     /// Whether the room is removed when its link is closed.
     package func isPassing(_ room: Room) -> Bool { isOfTemplate(room) || retired.contains(room.id) }
 
+    /// Whether nobody enters the room any more: the configuration no longer has it, and it sends what it has.
+    package func isRetired(_ room: Room) -> Bool { retired.contains(room.id) }
+
     /// Takes the channel of a configured room away; it is removed when its link is closed.
     package func retire(_ room: Room) {
         retired.insert(room.id)
