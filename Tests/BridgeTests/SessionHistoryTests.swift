@@ -309,6 +309,19 @@ struct SessionHistoryTests {
         #expect(page.suffix(3) == (isAnythingMissing ? ["three", "comes late", "two"] : ["three"]))
     }
 
+    @Test("what a page brings that was made before newer messages were shown stands behind that word too")
+    func lateFromAnOldPage() throws {
+        let stage = try Self.settled()
+        Self.outage(stage)
+        stage.backend(S.message("3", "three", at: 3))
+        stage.harness.advance(by: CatchUp.patience)
+        stage.backend(S.history([S.message("1", "one", at: -60), S.message("2", "two", at: 2)]))
+        let live = stage.heard(1).compactMap { line in
+            ["three", "comes late", "two"].first { line.hasSuffix(": " + $0) || line.contains($0 + ":") }
+        }
+        #expect(live == ["three", "comes late", "two"])
+    }
+
     @Test("bytes are bounded as events are")
     func floodOfBytes() throws {
         let stage = try Self.settled()

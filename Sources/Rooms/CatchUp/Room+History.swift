@@ -565,12 +565,25 @@ extension Room {
         func isKnown(_ message: ChatMessage) -> Bool {
             message.id == nil ? seenTexts.contains(message) : !isUnknown(message)
         }
-        let first = page.shown.firstIndex { isMissed[$0] && !isKnown(page.told[$0]) }
-        return page.shown[(first ?? page.shown.endIndex)...].contains { index in
+        guard let first = page.shown.firstIndex(where: { isMissed[$0] && !isKnown(page.told[$0]) }) else { return false }
+        if isOvertaken(page) { return true }
+        return page.shown[first...].contains { index in
             let message = page.told[index]
             guard isKnown(message), !message.isSelf else { return false }
             guard let id = message.id else { return true }
             return !held.contains(id) && recent.entry(upstreamID: id)?.puppet == nil
+        }
+    }
+
+    /// Whether messages of upstream people from behind the gap were shown that the page lacks: it was made before them, and
+    /// read when it was no longer awaited.
+    private func isOvertaken(_ page: HistoryPage) -> Bool {
+        guard catchUp.mayFillLate else { return false }
+        let told = Set(page.told.compactMap(\.id))
+        let end = catchUp.end(total: seenIDs.total)
+        return seenIDs.places().contains { key, place in
+            guard place >= end, !told.contains(key.id), let entry = recent.entry(upstreamID: key.id) else { return false }
+            return entry.puppet == nil
         }
     }
 
