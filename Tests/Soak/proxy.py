@@ -91,8 +91,6 @@ class Connection:
         self.fate = {near: "", far: ""}
         self.pumps = []
         self.began, self.who, self.head, self.tail = time.time_ns() // 1_000_000, proxy.who, b"", b""
-        # When the other side of the relay said something.
-        self.heard = time.monotonic()
         self.relay = far if proxy.side == "clients" else near
 
     @property
@@ -142,8 +140,6 @@ class Connection:
                 self.who = handshake[1].decode().partition("?")[0]
         if source is self.relay:
             self.tail = (self.tail + data)[-TAIL:]
-        elif data:
-            self.heard = time.monotonic()
 
     def _ended_by(self, source):
         """The first end that closes it, or is torn off, by itself."""
@@ -154,8 +150,7 @@ class Connection:
         # A backend closes what the relay said good-bye to.
         if source is self.relay or words.get("code"):
             proxy.journal.append(
-                t=time.time_ns() // 1_000_000, began=self.began, side=proxy.side, who=self.who,
-                idle=round(1000 * (time.monotonic() - self.heard)), **words)
+                t=time.time_ns() // 1_000_000, began=self.began, side=proxy.side, who=self.who, **words)
         self.relay = None
 
     def _last_words(self):

@@ -24,14 +24,11 @@ SLACK = 1500
 # The relay says what became of a file within this, while it runs; in milliseconds.
 PATIENCE = 15_000
 # What waits for a backend goes up, or its author is told, within this.
-CLOSING = 30_000
+CLOSING = 40_000
 # Around the death of a process, connections end.
 DEATH = 2000
 # What a client may be disconnected for at any time.
 REASONS = ("Ping timeout", "SendQ exceeded", "Registration timed out", "Registration timeout")
-# A link whose backend said something so lately is not given up, once it is as old as this: pings are sent every 3 s
-# and are answered within 3 s; in milliseconds.
-SILENT, OPENING = 2500, 15_000
 # Codes with which the relay closes a link that it does not need any more.
 GOOD_BYES = (1000, 1001, 1012)
 NO_ENTRY = ("403", "405", "471", "473", "474", "475", "477")
@@ -90,6 +87,9 @@ def is_open(state, room, account):
 class Check:
     def __init__(self, directory):
         self.directory = directory
+        with open(os.path.join(directory, "plan.json"), encoding="utf-8") as file:
+            # Whether reloads are the only faults.
+            self.is_calm = json.load(file).get("calm", False)
         self.findings = {kind: [] for kind in PROMISES}
         self.reloads = self.read("reloads.jsonl")
         self.versions = Versions(self.reloads)
@@ -179,11 +179,10 @@ class Check:
                     end["who"], end["t"], end["began"], self.last_words(end) or "without a word"))
             return
         room = end["who"].rstrip("/").rpartition("/")[2]
-        # Other codes answer the backend's own. Without one it was given up, for which the backend must have been silent, or
-        # the relay deaf.
-        is_torn = end["code"] is None and end["idle"] < SILENT and end["t"] - end["began"] > OPENING and (
-            not self.was_disturbed(end["t"] - OPENING, end["t"]))
-        if (end["code"] in GOOD_BYES or is_torn) and not self.link_changed(room, states):
+        if room in PASSING:
+            states = self.versions.during(end["t"] - CLOSING, end["t"] + SLACK)
+        # Other codes answer the backend's own. Without one it was given up, for which nothing but another fault is a reason.
+        if (end["code"] in GOOD_BYES or end["code"] is None and self.is_calm) and not self.link_changed(room, states):
             self.find("link", "%s at %d, open since %d: %s %s" % (
                 end["who"], end["t"], end["began"], end["code"], end["last"]))
 
@@ -242,7 +241,7 @@ class Check:
                         asked.pop(earlier)
                         if earlier == token:
                             break
-                    self.answered(client, since, inside, topics)
+                    self.answered(client, since, at, inside, topics)
                     answered = since
                     if is_fresh:
                         self.alive[name].append([at, since])
@@ -269,9 +268,9 @@ class Check:
                 if all(is_open(state, room, client.account) for state in states):
                     self.find("join", "%s may not enter %s at %d: %s" % (name, room, at, line[:120]))
 
-    def answered(self, client, since, inside, topics):
-        """The relay answered what was asked at `since`: what it did before that has come."""
-        states = self.versions.during(since - SLACK, since)
+    def answered(self, client, since, at, inside, topics):
+        """The relay answered what was asked at `since`, some time before `at`: what it did before that has come."""
+        states = self.versions.during(since - SLACK, at)
         for room in inside:
             if not any(is_open(state, room, client.account) for state in states):
                 self.find("part", "%s is in %s at %d, which it should have been parted from" % (client.name, room, since))
@@ -332,7 +331,7 @@ class Check:
         elif "error" in answers[-1:] or any("error" in one for one in answers):
             if answers[-1]["error"]["code"] != "not-found" or all(is_open(state, entry["room"], None) for state in states):
                 self.find("answer", "%s of %s: %s" % (where, entry["room"], answers[-1]["error"]))
-        elif entry["room"] in PASSING and entry["room"] not in self.closing:
+        elif answers and entry["room"] in PASSING and entry["room"] not in self.closing:
             self.find("agree", "%s: an answer about %s, which is not there" % (where, entry["room"]))
         elif what == "history":
             self.history(where, entry["room"], answers)
@@ -425,7 +424,7 @@ def show(check):
 def main():
     try:
         return 1 if show(Check(sys.argv[1]).run()) else 0
-    except (OSError, IndexError) as error:
+    except (OSError, IndexError, ValueError) as error:
         print("reloads: %s" % error, file=sys.stderr)
         return 2
 

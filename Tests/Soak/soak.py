@@ -97,9 +97,13 @@ class Soak:
     def write_plan(self):
         with open(self.path("plan.json.new"), "w", encoding="utf-8") as file:
             json.dump({
-                "seed": self.chosen.seed, "seconds": self.chosen.seconds, "max_age": MAX_AGE, **self.moments,
+                "calm": self.is_calm(), "seed": self.chosen.seed, "seconds": self.chosen.seconds, "max_age": MAX_AGE, **self.moments,
                 **plan.described()}, file, indent=1)
         os.rename(self.path("plan.json.new"), self.path("plan.json"))
+
+    def is_calm(self):
+        kinds = {fault.kind for fault in faults.schedule(self.chosen.seed, self.chosen.seconds)[0]}
+        return all(kind in ("reload", "say") or any(map(kind.startswith, self.chosen.without)) for kind in kinds)
 
     def moment(self, name):
         self.moments[name] = milliseconds()
