@@ -192,6 +192,15 @@ static int64_t read_clock(clockid_t clock) {
 int64_t cb_monotonic_nanoseconds(void) { return read_clock(CLOCK_MONOTONIC); }
 int64_t cb_realtime_nanoseconds(void) { return read_clock(CLOCK_REALTIME); }
 
+// As glibc gives them to constructors. Swift's own come from /proc, which a chroot need not have.
+static int argument_count;
+static char **arguments;
+__attribute__((constructor)) static void take_arguments(int count, char **values) {
+    argument_count = count;
+    arguments = values;
+}
+const char *cb_argument(int index) { return index >= 0 && index < argument_count ? arguments[index] : NULL; }
+
 #ifndef CHATBRIDGE_VERSION
 #define CHATBRIDGE_VERSION ""
 #endif

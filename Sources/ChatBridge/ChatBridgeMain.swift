@@ -13,7 +13,7 @@ struct ChatBridgeMain {
     private static func run(_ environment: ConfigurationEnvironment) async -> Int32 {
         let status: Int32
         do throws(UsageError) {
-            switch try CommandLineParser.parse(Array(Swift.CommandLine.arguments.dropFirst())) {
+            switch try CommandLineParser.parse(commandLineWords()) {
             case .run(let options):
                 status = await ServiceCommands.run(options, environment: environment.withSockets, errors: writeError)
             case .demo(let options):

@@ -237,3 +237,22 @@ def a_port_in_use_is_said_and_ends_the_start(world):
         assert "ended with 69" in str(error), error
     else:
         raise AssertionError("two bridges listen on one port")
+
+
+# A mount of its own hides /proc, as a chroot without one does.
+WITHOUT_PROC = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
+
+
+@scenario
+def arguments_are_read_without_proc(world):
+    """The words of the command line count where /proc is not mounted, and the bridge runs there."""
+    if subprocess.run([*WITHOUT_PROC, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        return "left out: no right to make a namespace"
+    said = subprocess.run([*WITHOUT_PROC, BINARY_PATH, "version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert said.returncode == 0 and said.stdout.startswith(b"chatbridge "), said
+    # Its --config is an argument too.
+    world.start(wrapper=WITHOUT_PROC)
+    ann, remy = world.irc("ann"), world.person("Remy")
+    ann.say("#lobby", "hello")
+    remy.expect_message("hello")
+    return None

@@ -33,7 +33,7 @@ def run(*command, status=0, patience=PATIENCE, **options):
 
 
 def inside(root, *command):
-    """The command in that root with a /proc of its own, from which Swift takes a program's arguments."""
+    """The command in that root with a /proc of its own, as any system has."""
     enter = 'mkdir -p "$0/proc"; mount -t proc proc "$0/proc"; exec chroot "$0" "$@"'
     return ["unshare", "--mount", "sh", "-c", enter, root, *command]
 

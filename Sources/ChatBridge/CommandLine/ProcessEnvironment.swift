@@ -1,6 +1,15 @@
+import CSystem
 import Configuration
 import Glibc
 import Transport
+
+/// The words of the command line behind the program's name. `CommandLine.arguments` of the standard library is empty where /proc is
+/// not mounted.
+func commandLineWords() -> [String] {
+    var words: [String] = []
+    while let word = cb_argument(Int32(words.count) + 1) { words.append(String(cString: word)) }
+    return words
+}
 
 extension ConfigurationEnvironment {
     /// Largest file that is read, in bytes: one more than the largest that is accepted, so that "too large" shows.
