@@ -1,6 +1,7 @@
 """What the tests of packages share: the files under test, a client, and processes that end with the test."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIST = pathlib.Path(os.environ.get("DIST", ROOT / ".build-release" / "dist"))
@@ -20,6 +22,8 @@ from peer import IRC, wait_until  # noqa: E402, F401
 
 # Installations, first starts and whole images: minutes on a busy machine.
 PATIENCE = 300
+# A Debian, package by package.
+DOWNLOAD = 1200
 
 
 def run(*command, status=0, patience=PATIENCE, **options):
@@ -59,6 +63,19 @@ def folder():
 
 
 @contextlib.contextmanager
+def debian(variant, packages):
+    """The root of a Debian 12 with those packages; the tests that need it are skipped where there is none to be had."""
+    with folder() as path:
+        root = path / "root"
+        try:
+            run("mmdebstrap", "--quiet", "--variant=" + variant, "--include=" + ",".join(packages), "bookworm", root,
+                patience=DOWNLOAD)
+        except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
+            raise unittest.SkipTest("mmdebstrap cannot make a Debian here: %s" % str(error)[-200:]) from None
+        yield root
+
+
+@contextlib.contextmanager
 def process(*command, **options):
     """A process with its output in a file, killed at the end unless it has ended."""
     with tempfile.TemporaryFile("w+") as log:
@@ -89,6 +106,17 @@ def connect(port, started=None, nick=None, patience=30):
             if ended or time.monotonic() > end:
                 raise AssertionError("nothing listens on %d: %s" % (port, started.output() if started else "")) from None
             time.sleep(0.05)
+
+
+def connect_inside(pid, port, nick):
+    """An IRC client in the network of that process: a socket stays in the network in which it was made."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net") as own, open("/proc/%s/ns/net" % pid) as other:
+        assert libc.setns(other.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
+        try:
+            return connect(port, None, nick)
+        finally:
+            assert libc.setns(own.fileno(), 0) == 0
 
 
 def talk(client):

@@ -21,7 +21,8 @@ class Archive(unittest.TestCase):
         with tarfile.open(path) as archive:
             names = archive.getnames()
             for wanted in (
-                "chatbridge", "INSTALL", "LICENSE", "copyright", "README.md", "docs/IRC.md", "config/chatbridge.toml",
+                "chatbridge", "chatbridge.1", "completions/chatbridge.bash", "INSTALL", "LICENSE", "copyright", "README.md",
+                "docs/IRC.md", "config/chatbridge.toml",
                 "config/systemd/chatbridge.service",
             ):
                 self.assertIn("%s/%s" % (name, wanted), names)

@@ -3,18 +3,17 @@
 import os
 import re
 import shutil
-import subprocess
 import unittest
 
-from support import DIST, ROOT, connect, folder, free_port, inside, process, run, stop, version
+from support import DIST, ROOT, connect, debian, folder, free_port, inside, process, run, stop, version
 
 
 def the_package():
     return DIST / ("chatbridge_%s_%s.deb" % (version("--debian"), run("dpkg", "--print-architecture").strip()))
 
 
-def field(name):
-    return run("dpkg-deb", "--field", the_package(), name).strip()
+def depends():
+    return re.findall(r"(?:^|, )([a-z0-9.+-]+)", run("dpkg-deb", "--field", the_package(), "Depends").strip())
 
 
 class Package(unittest.TestCase):
@@ -25,13 +24,19 @@ class Package(unittest.TestCase):
         self.assertNotRegex(said, r"(?m)^E:")
 
     def test_dependencies(self):
-        packages = set(re.findall(r"(?:^|, )([a-z0-9.+-]+)", field("Depends")))
-        self.assertEqual(packages, {"libc6", "libgcc-s1", "libsqlite3-0", "libssl3", "zlib1g"})
+        self.assertEqual(set(depends()), {"libc6", "libgcc-s1", "libsqlite3-0", "libssl3", "zlib1g"})
 
     def test_the_same_again(self):
         with folder() as other:
             run("sh", "-c", 'umask 077; DIST="$1" "$2"', "sh", other, ROOT / "packaging" / "deb")
             self.assertEqual((other / the_package().name).read_bytes(), the_package().read_bytes())
+
+
+def left_of_it(root):
+    """Files with the program's name in that root, but for the package itself and dpkg's log."""
+    apart = ("tmp", "proc", "sys", "var/lib/dpkg", "var/log")
+    names = (path.relative_to(root) for path in root.rglob("*chatbridge*"))
+    return [str(name) for name in names if not any(name.is_relative_to(top) for top in apart)]
 
 
 @unittest.skipIf(os.geteuid() != 0 or shutil.which("mmdebstrap") is None, "needs root and mmdebstrap")
@@ -40,19 +45,8 @@ class Life(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = folder()
-        cls.root = cls.folder.__enter__() / "root"
-        depends = re.sub(r" \([^)]*\)| ", "", field("Depends"))
         # What the package depends on and no more: dpkg refuses where that is not enough.
-        try:
-            run("mmdebstrap", "--quiet", "--variant=essential", "--include=" + depends, "bookworm", cls.root)
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            cls.folder.__exit__(None, None, None)
-            raise unittest.SkipTest("mmdebstrap cannot make a Debian here: %s" % str(error)[-200:]) from None
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.__exit__(None, None, None)
+        cls.root = cls.enterClassContext(debian("essential", depends()))
 
     def inside(self, *command, **options):
         return run(*inside(self.root, *command), **options)
@@ -89,9 +83,7 @@ class Life(unittest.TestCase):
         self.assertTrue(configuration.exists() and state.exists())
         self.assertFalse((self.root / "usr/bin/chatbridge").exists())
         self.inside("dpkg", "--purge", "chatbridge")
-        left = [path for path in self.root.rglob("*chatbridge*") if "/tmp/" not in str(path) and "/proc/" not in str(path)
-                and not str(path).startswith(str(self.root / "var/lib/dpkg"))]
-        self.assertEqual(left, [])
+        self.assertEqual(left_of_it(self.root), [])
 
 
 if __name__ == "__main__":
