@@ -1,3 +1,5 @@
+import HTTPProtocol
+
 /// Why an opening handshake gave no WebSocket. Always the remote side's doing; the transport is of no further use.
 public enum WebSocketRefusal: Error, Equatable, Sendable {
     /// The server answered with another status than 101. `retryAfter` is the header as it came.
@@ -20,7 +22,7 @@ public enum WebSocketRefusal: Error, Equatable, Sendable {
         switch self {
         case .status(let status, let reason, let retryAfter, _):
             "the server answered \(status)\(reason.isEmpty ? "" : " " + reason)"
-                + (retryAfter.map { ", try again after \($0)" } ?? "")
+                + RetryAfter.clause(retryAfter)
         case .redirect(let status, let location): "the server answered \(status) and points to \(location)"
         case .notWebSocket(let why): "the server's 101 is not a WebSocket handshake: \(why)"
         case .subprotocolNotOffered(let name): "the server chose the subprotocol \(name), which was not offered"

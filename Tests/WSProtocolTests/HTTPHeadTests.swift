@@ -202,6 +202,8 @@ struct RetryAfterTests {
         let now: Int64 = 1_709_121_600_000
         #expect(RetryAfter.delay("Thu, 29 Feb 2024 11:00:00 GMT", wallMilliseconds: now) == .seconds(23 * 3600))
         #expect(RetryAfter.delay("Thu, 01 Jan 1970 00:00:01 GMT", wallMilliseconds: 0) == .seconds(1))
+        #expect(RetryAfter.clause("30") == ", try again after 30 s" && RetryAfter.clause(nil).isEmpty)
+        #expect(RetryAfter.clause("Thu, 29 Feb 2024 11:00:00 GMT") == ", try again after Thu, 29 Feb 2024 11:00:00 GMT")
         #expect(RetryAfter.delay("Sun, 06 Nov 1994 08:49:37 GMT", wallMilliseconds: .min) == RetryAfter.maxDelay)
         #expect(RetryAfter.delay("Sun, 06 Nov 1994 08:49:37 GMT", wallMilliseconds: .max) == .zero)
     }

@@ -231,7 +231,8 @@ import WireBytes
             sentence: "the proxy p:3128 cannot reach chat.example:443 (502 Bad Gateway)"),
         AnswerRow(
             "503 with a time", "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n",
-            sentence: "the proxy p:3128 answered 503 Busy instead of connecting to chat.example:443, try again after 7"),
+            sentence:
+                "the proxy p:3128 answered 503 Busy instead of connecting to chat.example:443, try again after 7 s"),
         AnswerRow(
             "a redirect", "HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n",
             sentence: "the proxy p:3128 answered 302 Found instead of connecting to chat.example:443"),

@@ -104,7 +104,7 @@ public struct HTTPProxyTunnel: Sendable {
         case .malformed(let why): return "the answer of the proxy \(proxy) is not HTTP: \(why)"
         case .status(let status, let reason, let retryAfter):
             let answer = "\(status)\(reason.isEmpty ? "" : " " + reason)"
-            let later = retryAfter.map { ", try again after \($0)" } ?? ""
+            let later = RetryAfter.clause(retryAfter)
             switch status {
             case 401 where proxy.hasCredentials, 407 where proxy.hasCredentials:
                 return "the proxy \(proxy) refused our user name and password (\(answer))"

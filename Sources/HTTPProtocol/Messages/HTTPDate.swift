@@ -43,6 +43,13 @@ public enum RetryAfter {
         return min(max(.milliseconds(wait), .zero), maxDelay)
     }
 
+    /// `, try again after 30 s`, or after a date; empty without a value.
+    public static func clause(_ value: String?) -> String {
+        guard let value else { return "" }
+        let isNumber = !value.isEmpty && value.utf8.allSatisfy(ASCII.isDigit)
+        return ", try again after \(value)\(isNumber ? " s" : "")"
+    }
+
     /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`. The day's name is not compared with the date.
     static func secondsSince1970(imfFixdate date: [UInt8]) -> Int64? {
         func text(_ range: Range<Int>) -> String { String(decoding: date[range], as: UTF8.self) }
