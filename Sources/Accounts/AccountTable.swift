@@ -47,7 +47,7 @@ package final class AccountTable {
     /// The iteration count for a name without an account: one that accounts have, since any other would reveal that the
     /// account does not exist. It stays the same for a name; new iteration counts change it for as few names as possible.
     func decoyIterations(_ name: String, key: [UInt8]) -> Int {
-        let folded = AccountName.fold(name)
+        let folded = fold(name)
         // Rendezvous hashing. Source: Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996.
         let weights = iterations.map {
             (weight: HMACSHA256.authenticate(Array("\($0)/\(folded)".utf8), key: key), count: $0)

@@ -28,10 +28,10 @@ enum SCRAMStep {
 
 extension LoginMachine {
     /// Account and client name from the authentication and authorization identities. Nil: they name different accounts.
-    package static func names(authcid: String, authzid: String) -> (account: String, client: String?)? {
+    package func names(authcid: String, authzid: String) -> (account: String, client: String?)? {
         let (account, client) = ClientName.split(authcid)
         let (wanted, wantedClient) = ClientName.split(authzid)
-        guard authzid.isEmpty || AccountName.fold(wanted) == AccountName.fold(account) else { return nil }
+        guard authzid.isEmpty || accounts.fold(wanted) == accounts.fold(account) else { return nil }
         return (account, client ?? wantedClient)
     }
 
@@ -78,14 +78,14 @@ extension LoginMachine {
         } catch {
             return .refused(LoginRefusal(error), .sasl)
         }
-        guard let names = Self.names(authcid: first.name, authzid: first.authzid) else {
+        guard let names = names(authcid: first.name, authzid: first.authzid) else {
             return .refused(.authzidMismatch, .sasl)
         }
         let account = accounts[names.account]
         let verifier =
             account?.password
             ?? .imitation(
-                of: AccountName.fold(names.account), key: decoyKey,
+                of: accounts.fold(names.account), key: decoyKey,
                 iterations: accounts.decoyIterations(names.account, key: decoyKey))
         let exchange = SCRAMServerExchange(
             first, verifier: verifier, randomness: turn.randomBytes(SCRAMServerExchange.nonceByteCount))
@@ -100,7 +100,7 @@ extension LoginMachine {
         guard let certificate, let account = accounts.account(certificate: certificate) else {
             return .refused(.noCertificate, .sasl)
         }
-        guard let names = Self.names(authcid: account.name, authzid: authzid) else {
+        guard let names = names(authcid: account.name, authzid: authzid) else {
             return .refused(.authzidMismatch, .sasl)
         }
         return admit(account, clientName: names.client, from: address)

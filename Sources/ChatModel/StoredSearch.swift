@@ -5,6 +5,8 @@
 public struct StoredSearch: Equatable, Sendable {
     /// The sender's nick at that time; ASCII letters count alike in both cases.
     public var nick: String?
+    /// In nicks `[]\~` count as the upper case of `{}|^`: the casemapping rfc1459.
+    public var foldsPunctuation = false
     /// A part of the text; ASCII letters count alike in both cases.
     public var text: String?
     /// At this time or later.
@@ -70,12 +72,24 @@ public struct StoredSearch: Equatable, Sendable {
         guard StoredMessage.Kind.ofWords.contains(row.kind), !row.isTakenBack, !without.cover(row) else { return false }
         if let after, row.at < after { return false }
         if let before, row.at > before { return false }
-        if let nick, Self.folded(row.nick) != Self.folded(nick) { return false }
+        if let nick, folded(row.nick) != folded(nick) { return false }
         return true
     }
 
-    private static func folded(_ text: String) -> [UInt8] {
-        text.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+    private func folded(_ nick: String) -> [UInt8] {
+        nick.utf8.map { byte in
+            if byte &- UInt8(ascii: "A") < 26 { return byte | 0x20 }
+            guard foldsPunctuation, let place = Self.upperPunctuation.firstIndex(of: byte) else { return byte }
+            return Self.lowerPunctuation[place]
+        }
+    }
+
+    private static let upperPunctuation = Array("[]\\~".utf8)
+    private static let lowerPunctuation = Array("{}|^".utf8)
+
+    /// An SQL expression of `value` with its punctuation in lower case.
+    public static func loweredPunctuation(sql value: String) -> String {
+        zip("[]\\~", "{}|^").reduce(value) { "replace(\($0), '\($1.0)', '\($1.1)')" }
     }
 
     /// The rest of the search.

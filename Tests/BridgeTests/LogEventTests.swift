@@ -247,7 +247,7 @@ struct LogEventTests {
                 .failure(BackendCallFailure(sentence: "the answer is too large", isFinal: true)))
             return stage.harness
         },
-        Row("history-unreadable", [#"error reason="the disk is broken""#]) {
+        Row("history-unreadable", [#"error address=127.0.0.1 client=1 reason="the disk is broken""#]) {
             let stage = try HistoryStage(.store)
             stage.enter()
             stage.say("one")
@@ -257,7 +257,7 @@ struct LogEventTests {
             _ = stage.ask("CHATHISTORY LATEST #lobby * 10")
             return stage.harness
         },
-        Row("backlog-failed", [#"error reason="the disk is broken" room=lobby"#]) {
+        Row("backlog-failed", [#"error address=127.0.0.1 client=2 reason="the disk is broken" room=lobby"#]) {
             let stage = try BacklogStage()
             stage.enter(1, "alice@phone", caps: BacklogStage.caps)
             stage.leave(1)
@@ -486,7 +486,7 @@ struct LogEventTests {
     private static let accountRows: [Row] = [
         Row("account-shadowed", ["warn account=Remy"]) { try restored() },
         Row("account-unreadable", ["error account=ann"]) { try restored() },
-        Row("client-forgotten", ["info account=alice client=c0"]) {
+        Row("client-forgotten", ["info account=alice client-name=c0"]) {
             let stage = try BacklogStage()
             for number in 0..<101 {
                 stage.enter(UInt64(number + 1), "alice@c\(number)")

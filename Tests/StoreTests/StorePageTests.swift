@@ -27,6 +27,10 @@ struct StorePageTests {
     /// The messages that match, by the definition at ``StoredSearch``.
     private func matching(_ search: StoredSearch, _ rows: [StoredMessage]) -> [Int64] {
         func folded(_ text: String) -> [UInt8] { text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 } }
+        func named(_ nick: String) -> [UInt8] {
+            let pairs = search.foldsPunctuation ? [("[", "{"), ("]", "}"), ("\\", "|"), ("~", "^")] : []
+            return folded(pairs.reduce(nick) { $0.replacing($1.0, with: $1.1) })
+        }
         let part = folded(search.text ?? "")
         let found = rows.filter { row in
             guard row.kind == .message || row.kind == .notice, !row.isTakenBack, !search.without.cover(row) else {
@@ -34,7 +38,7 @@ struct StorePageTests {
             }
             if let after = search.after, row.at < after { return false }
             if let before = search.before, row.at > before { return false }
-            if let nick = search.nick, folded(nick) != folded(row.nick) { return false }
+            if let nick = search.nick, named(nick) != named(row.nick) { return false }
             let text = folded(row.text)
             return part.isEmpty || text.indices.contains { text[$0...].starts(with: part) }
         }.map(\.sequence)
@@ -170,7 +174,7 @@ struct StorePageTests {
         for place in 0..<40 as Range<Int64> {
             let text = (0..<3).compactMap { _ in words.randomElement(using: &random) }.joined(separator: " ")
             var row = StoredMessage.plain(place, at: Int64.random(in: 0...30, using: &random), text: text)
-            row.nick = ["remy", "Remy", "linguini"].randomElement(using: &random) ?? ""
+            row.nick = ["remy", "Remy", "linguini", "bob[~]", "Bob{^}"].randomElement(using: &random) ?? ""
             row.isTakenBack = Int.random(in: 0..<6, using: &random) == 0
             if Int.random(in: 0..<9, using: &random) == 0 { row.kind = .gap }
             let nick = row.nick
@@ -184,7 +188,9 @@ struct StorePageTests {
             var search = StoredSearch(limit: Int.random(in: 0...8, using: &random))
             search.text = Bool.random(using: &random) ? words.randomElement(using: &random) : nil
             search.nick =
-                Bool.random(using: &random) ? ["REMY", "linguini", "nobody"].randomElement(using: &random) : nil
+                Bool.random(using: &random)
+                ? ["REMY", "linguini", "nobody", "BOB{^}", "bob[^]"].randomElement(using: &random) : nil
+            search.foldsPunctuation = Bool.random(using: &random)
             search.after = Bool.random(using: &random) ? ChatTimestamp(milliseconds: from) : nil
             search.before = Bool.random(using: &random) ? ChatTimestamp(milliseconds: to) : nil
             search.without = mutes(&random)

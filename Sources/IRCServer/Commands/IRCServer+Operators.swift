@@ -16,9 +16,9 @@ extension IRCServer {
         }
         session.failedTries = 0
         let isNews = operators.add(personID)
-        context.note(
-            .info, "client-oper", "an IRC user became an operator",
-            ["address": session.origin.address, "nick": person.nick, "account": account.name])
+        note(
+            .info, "client-oper", "an IRC user became an operator", of: session,
+            ["nick": person.nick, "account": account.name])
         reply(.rplYoureOper, "You are now an IRC operator", to: session)
         guard isNews else { return }
         tellOwnMode("+o", personID, session)

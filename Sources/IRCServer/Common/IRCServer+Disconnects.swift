@@ -53,12 +53,9 @@ extension IRCServer {
     }
 
     private func noteEnd(of session: IRCSession, _ reason: String) {
-        context.note(
-            .debug, "client-closed", "a client is gone",
-            [
-                "address": session.origin.address, "nick": session.nick ?? "",
-                "reason": PrintableText.of(reason),
-            ])
+        note(
+            .debug, "client-closed", "a client is gone", of: session,
+            ["nick": session.nick ?? "", "reason": PrintableText.of(reason)])
     }
 
     /// Releases all state and timers of the client.

@@ -96,8 +96,8 @@ extension IRCServer {
         outbound.setTimer(session, following)
         switch (outcome, question) {
         case (.failure(let failure), _):
-            context.note(
-                .error, "backlog-failed", "what was said before cannot be read: \(failure.sentence)",
+            note(
+                .error, "backlog-failed", "what was said before cannot be read: \(failure.sentence)", of: session,
                 ["room": room(place)?.settings.name ?? "", "reason": failure.sentence])
             giveUp(backlog, session)
         case (.success(let found), .leftOut):

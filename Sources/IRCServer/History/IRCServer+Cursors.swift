@@ -61,7 +61,7 @@ extension IRCServer {
         guard let other = gone.first(where: { $0.client != client })?.client else { return }
         context.note(
             .info, "client-forgotten", "an account has too many clients; the one unused for longest is forgotten",
-            ["account": other.account, "client": NumberedClientName(other.client).shown])
+            ["account": other.account, "client-name": NumberedClientName(other.client).shown])
     }
 
     func keep(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession?) {

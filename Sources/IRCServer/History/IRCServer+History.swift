@@ -98,8 +98,10 @@ extension IRCServer {
             }
             (places, conversations) = ([room.id], [])
         }
+        var search = request.search
+        search.foldsPunctuation = settings.casemapping == .rfc1459
         begin(
-            .search(request.search), batch: ["soju.im/search"],
+            .search(search), batch: ["soju.im/search"],
             places: places.map { .room($0) } + conversations.map { .conversation($0) }, session)
     }
 
@@ -314,9 +316,9 @@ extension IRCServer {
     }
 
     private func storeFailed(_ failure: StoreFailure, _ answer: HistoryAnswer) {
-        context.note(
+        note(
             .error, "history-unreadable", "what was said before cannot be read: \(failure.sentence)",
-            ["reason": failure.sentence])
+            of: sessions[answer.client], ["reason": failure.sentence])
         answer.fail()
     }
 

@@ -197,9 +197,9 @@ extension IRCServer {
             let names = family.names + [one]
             let name = NumberedClientName(base: one.base, number: nextNumber(names), mark: newer.caps.fingerprint)
             giveOwnPlaces(newer, name, besides: older)
-            context.note(
+            note(
                 .info, "client-twins", "two clients of an account go by one name; they are told apart by a number",
-                ["account": older.account?.name ?? "", "client": one.base])
+                of: newer, ["account": older.account?.name ?? "", "client-name": one.base])
         }
         placeAsReceived(older)
     }

@@ -18,12 +18,23 @@ extension IRCServer {
             emit(.closeClient(id))
             return
         }
-        outbound.insert(
-            IRCSession(id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: context.now))
+        let session = IRCSession(
+            id: id, origin: origin, offer: offer(for: origin), terms: sessionTerms, now: context.now)
+        outbound.insert(session)
         addressLimits.opened(origin)
         traffic.opened(origin)
         context.timers.set(.clientLiveness(id), at: context.now.monotonic + settings.limits.registrationTimeout)
-        context.note(.debug, "client-connected", "a client connected", ["address": origin.address])
+        note(.debug, "client-connected", "a client connected", of: session)
+    }
+
+    /// Logs an event of a client, under the number by which `chatbridge clients` lists it. Nil: it is gone.
+    func note(
+        _ level: BridgeNote.Level, _ event: String, _ text: String, of session: IRCSession?,
+        _ metadata: [String: String] = [:]
+    ) {
+        guard let session else { return context.note(level, event, text, metadata) }
+        let about = ["client": String(session.id.rawValue), "address": session.origin.address]
+        context.note(level, event, text, about.merging(metadata) { $1 })
     }
 
     private func refusal(of origin: ClientOrigin) -> String? {

@@ -117,15 +117,15 @@ extension IRCServer {
     }
 
     private func noteBadLine(_ session: IRCSession, _ reason: String) {
-        context.note(
-            .info, "bad-line", "a client sent a line that is no IRC message",
-            ["address": session.origin.address, "nick": session.nick ?? "", "reason": reason])
+        note(
+            .info, "bad-line", "a client sent a line that is no IRC message", of: session,
+            ["nick": session.nick ?? "", "reason": reason])
     }
 
     func turnAway(_ session: IRCSession, _ foreign: ForeignProtocol) {
-        context.note(
-            .warn, "foreign-protocol", "\(foreign.name) was spoken on an IRC port",
-            ["address": session.origin.address, "reason": foreign.name])
+        note(
+            .warn, "foreign-protocol", "\(foreign.name) was spoken on an IRC port", of: session,
+            ["reason": foreign.name])
         if let answer = foreign.answer {
             context.writer.append(answer)
             emit(.send(session.id, context.writer.take()))

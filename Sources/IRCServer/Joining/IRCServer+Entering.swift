@@ -47,8 +47,9 @@ extension IRCServer {
         reply(markerMessage(room.channel, room.marker(of: session.id)), session)
         if !session.caps.contains(.noImplicitNames) { appendNames(of: room, session) }
         syncMetadata(of: room, session)
-        context.note(
-            .debug, "client-joined", "an IRC user entered a room", ["room": room.settings.name, "nick": person.nick])
+        note(
+            .debug, "client-joined", "an IRC user entered a room", of: session,
+            ["room": room.settings.name, "nick": person.nick])
         for notice in room.statusNotices(context) + [room.ownStatusNotice(personID, context)].compactMap(\.self) {
             let line = Channel.notice(notice, in: room, context)
             // The client may have left meanwhile.

@@ -62,10 +62,10 @@ extension IRCServer {
     }
 
     private func note(_ failed: FailedLogin, _ session: IRCSession) {
-        context.note(
+        note(
             .warn, failed.isToken ? "client-token-refused" : "wrong-password",
             failed.isToken ? "a client gave a token that the backend refuses" : "a client gave a wrong password",
-            ["address": session.origin.address, "account": failed.account])
+            of: session, ["account": failed.account])
     }
 
     private func succeeded(_ login: Login, _ session: IRCSession) {
@@ -118,9 +118,7 @@ extension IRCServer {
             return
         }
         session.failedTries = 0
-        context.note(
-            .info, "client-login", "a client logged in",
-            ["address": session.origin.address, "account": account.name])
+        note(.info, "client-login", "a client logged in", of: session, ["account": account.name])
         let person = session.person.flatMap { context.identities[$0] }
         let mask =
             person?.source
@@ -215,14 +213,14 @@ extension IRCServer {
         origin.isLocal = tried.address.isLoopback
         origin.isListenerLocal = false
         if let refusal = addressLimits.move(session.origin, to: origin, now: context.now.monotonic) {
-            context.note(
-                .warn, "client-refused", "a connection was refused: \(refusal)",
+            note(
+                .warn, "client-refused", "a connection was refused: \(refusal)", of: session,
                 ["address": origin.address, "gateway": tried.name])
             return close(session, reason: refusal)
         }
         session.moved(to: origin)
-        context.note(
-            .debug, "client-gateway", "a gateway connects for a client",
-            ["address": origin.address, "gateway": tried.name, "gateway-address": gatewayAddress])
+        note(
+            .debug, "client-gateway", "a gateway connects for a client", of: session,
+            ["gateway": tried.name, "gateway-address": gatewayAddress])
     }
 }

@@ -66,7 +66,7 @@ extension IRCServer {
         guard let response = try? SASLPlainResponse(parsing: bytes) else {
             return saslFailed(session, "The SASL response is malformed")
         }
-        guard let names = LoginMachine.names(authcid: response.authcid, authzid: response.authzid) else {
+        guard let names = logins.names(authcid: response.authcid, authzid: response.authzid) else {
             return saslFailed(session, "You may only log in as yourself")
         }
         check(SecretBytes(response.password), of: names.account, client: names.client, .sasl, session)
@@ -211,12 +211,9 @@ extension IRCServer {
     }
 
     private func refuseGateway(_ session: IRCSession, _ why: String, _ gateway: String) {
-        context.note(
-            .warn, "client-gateway-refused", "a client used WEBIRC in vain: \(why)",
-            [
-                "address": session.origin.address,
-                "gateway": PrintableText.of(PrintableText.prefix(of: gateway, maxBytes: Self.maxGatewayNameBytes)),
-            ])
+        note(
+            .warn, "client-gateway-refused", "a client used WEBIRC in vain: \(why)", of: session,
+            ["gateway": PrintableText.of(PrintableText.prefix(of: gateway, maxBytes: Self.maxGatewayNameBytes))])
         close(session, reason: why)
     }
 }

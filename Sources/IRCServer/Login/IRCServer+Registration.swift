@@ -162,9 +162,7 @@ extension IRCServer {
 
     private func made(_ account: AccountSettings, _ client: ClientID) {
         let session = sessions[client]
-        context.note(
-            .info, "account-made", "somebody made an account",
-            ["account": account.name, "address": session?.origin.address ?? ""])
+        note(.info, "account-made", "somebody made an account", of: session, ["account": account.name])
         guard let session else { return }
         answerRegistration(session) {
             reply(serverLine("REGISTER", ["SUCCESS", account.name, "Account created"]), session)

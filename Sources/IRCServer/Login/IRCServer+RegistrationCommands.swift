@@ -103,9 +103,9 @@ extension IRCServer {
             // The deadline of the registration.
             context.timers.cancel(.clientLiveness(session.id))
         }
-        context.note(
-            .info, "client-registered", "an IRC user is here",
-            ["address": session.origin.address, "nick": session.displayNick, "account": session.account?.name ?? ""])
+        note(
+            .info, "client-registered", "an IRC user is here", of: session,
+            ["nick": session.displayNick, "account": session.account?.name ?? ""])
     }
 
     private func welcome(_ session: IRCSession) {

@@ -286,8 +286,8 @@ extension IRCServer {
         switch outcome {
         case .success(let message): redaction.found(message)
         case .failure(let failure):
-            context.note(
-                .error, "history-unreadable", "what was said before cannot be read: \(failure.sentence)",
+            note(
+                .error, "history-unreadable", "what was said before cannot be read: \(failure.sentence)", of: session,
                 ["reason": failure.sentence])
             redaction.fail()
         }

@@ -92,8 +92,7 @@ extension IRCServer {
         let name = session.account?.name ?? ""
         becomeAnother(session, nil, clientName: nil)
         guard let person = session.person.flatMap({ context.identities[$0] }) else { return }
-        context.note(
-            .info, "client-logout", "a client logged out", ["address": session.origin.address, "account": name])
+        note(.info, "client-logout", "a client logged out", of: session, ["account": name])
         reply(.rplLoggedOut, person.source, "You are now logged out", to: session)
         say("You are logged out, and \(person.nick) now.", to: session)
     }

@@ -267,8 +267,8 @@ extension IRCServer {
         case .underWay: return say("\(room.channel) is being linked to \(host) at this moment.", to: session)
         case .disabled: return say("The link of \(room.channel) was disabled at the admin socket.", to: session)
         }
-        context.note(
-            .info, "link-renewed", "an administrator asked for a new link",
+        note(
+            .info, "link-renewed", "an administrator asked for a new link", of: session,
             ["room": room.settings.name, "nick": session.displayNick])
     }
 }

@@ -86,7 +86,7 @@ extension IRCSession {
         guard message.command == "PRIVMSG", let target = message.params.first else {
             return refuse("MULTILINE_INVALID", [], "Only PRIVMSG stands in a batch")
         }
-        guard IRCCasemapping.ascii.fold(target) == IRCCasemapping.ascii.fold(batch.target) else {
+        guard terms.casemapping.fold(target) == terms.casemapping.fold(batch.target) else {
             return refuse(
                 "MULTILINE_INVALID_TARGET", [PrintableText.word(batch.target), PrintableText.word(target)],
                 "All lines of a batch have its target")

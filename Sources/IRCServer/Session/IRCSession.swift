@@ -33,6 +33,7 @@ package final class IRCSession {
     /// Values that all sessions of a bridge share.
     final class Terms {
         let serverName: String
+        let casemapping: IRCCasemapping
         private(set) var budget: TokenBucket.Limit
         let tagBudget = TokenBucket.Limit(rate: 4, burst: 12)
         /// Limits of one message of several lines.
@@ -49,6 +50,7 @@ package final class IRCSession {
 
         init(_ settings: BridgeSettings) {
             serverName = settings.serverName
+            casemapping = settings.casemapping
             multiline = (settings.limits.multilineMaxBytes, settings.limits.multilineMaxLines)
             capabilityValues = [
                 .multiline: "max-bytes=\(multiline.bytes),max-lines=\(multiline.lines)",

@@ -50,7 +50,9 @@ struct StorePageStatements {
             try connection.prepare(
                 """
                 SELECT \(voices),
-                CASE WHEN at >= ?2 AND at <= ?3 AND (?4 IS NULL OR nick = ?4 COLLATE NOCASE)
+                CASE WHEN at >= ?2 AND at <= ?3 AND (?4 IS NULL OR nick = ?4 COLLATE NOCASE
+                OR ?8 AND \(StoredSearch.loweredPunctuation(sql: "nick")) =
+                \(StoredSearch.loweredPunctuation(sql: "?4")) COLLATE NOCASE)
                 AND kind IN (\(StoredMessage.Kind.ofWords.numbers))
                 AND flags & \(StoredFlag.takenBack) = 0 THEN CASE WHEN ?5 THEN text ELSE '' END END
                 FROM messages WHERE room = ?1 AND seq >= ?6 AND seq < ?7 ORDER BY seq \(direction)

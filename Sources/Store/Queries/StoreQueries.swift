@@ -173,6 +173,7 @@ final class StoreQueries: @unchecked Sendable {
             values.add(search.text?.isEmpty == false ? 1 : 0)
             values.add(search.isForwards ? search.last.map { $0 &+ 1 } ?? .min : .min)
             values.add(search.isForwards ? .max : search.last ?? .max)
+            values.add(search.foldsPunctuation ? 1 : 0)
             var look = StoredSearchLook(search, count: count)
             var places: [Int64] = []
             try some(search.isForwards ? pages.searchForwards : pages.searchBackwards) { row in
