@@ -24,6 +24,23 @@ public struct Histogram: Equatable, Sendable {
     }
 }
 
+/// Counts of sizes by upper bound, and their sum.
+public struct ByteHistogram: Equatable, Sendable {
+    /// Upper bounds, inclusive, in bytes: nothing to a mebibyte.
+    public static let bounds = [0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
+
+    /// As of ``Histogram/counts``.
+    public private(set) var counts = [Int](repeating: 0, count: ByteHistogram.bounds.count + 1)
+    public private(set) var sum = 0
+
+    public init() {}
+
+    public mutating func observe(_ bytes: Int) {
+        counts[Self.bounds.firstIndex { bytes <= $0 } ?? Self.bounds.count] += 1
+        sum += bytes
+    }
+}
+
 extension Histogram {
     /// The durations that were counted since an earlier state of this histogram.
     public func since(_ earlier: Histogram) -> Histogram {

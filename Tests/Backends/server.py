@@ -141,6 +141,7 @@ class Backend:
             "accept_delay_ms": 0,   # delay before completing the handshake
             "refuse": 0,            # refuse that many handshakes (-1 = all)
             "refuse_status": 502,
+            "refuse_headers": {},
             "reject": None,         # {"code":..,"message":..,"count":-1}: refuse messages, dialect-specific
             "http_fail": None,      # {"status":500,"count":1,"path":"regex"}
             "http_delay_ms": 0,
@@ -245,7 +246,7 @@ class Backend:
         if self.cfg["refuse"]:
             if self.cfg["refuse"] > 0:
                 self.cfg["refuse"] -= 1
-            return web.Response(status=int(self.cfg["refuse_status"]))
+            return web.Response(status=int(self.cfg["refuse_status"]), headers=self.cfg["refuse_headers"])
         if self.cfg["accept_delay_ms"]:
             self.accepting += 1
             self.most_accepting = max(self.most_accepting, self.accepting)

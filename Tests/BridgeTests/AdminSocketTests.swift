@@ -231,6 +231,37 @@ struct AdminSocketTests {
         #expect(opened.driver.close() == nil)
     }
 
+    @Test("what is larger than the queue of its reader comes whole and in order")
+    func largeHistory() async throws {
+        let stage = try await AdminStage()
+        try await stage.beReady()
+        let texts = (0..<16).map { "\($0) " + String(repeating: "x", count: 30_000) }
+        for text in texts { _ = try await stage.ask(.say, member("room", "lobby"), member("text", text)) }
+        try await stage.ask(.history, member("room", "lobby"), .init("limit", .integer(100))) {
+            $0["count"]?.integer == 16
+        }
+        #expect(try await stage.ask(.export, member("room", "lobby")).items.map { $0["text"]?.string } == texts)
+        await stage.stop()
+    }
+
+    @Test("a bridge that hangs is not waited for without end")
+    func hanging() throws {
+        let folder = try StoreDriverTests.Folder()
+        let path = folder.path + "/admin.sock"
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        let address = SocketAddress.unix(path: path)
+        #expect(address.withSocketAddress { bind(listener, $0.assumingMemoryBound(to: sockaddr.self), $1) } == 0)
+        // Two find room in its queue.
+        #expect(listen(listener, 1) == 0)
+        let waiting = try (0..<2).map { _ in try AdminClient.connect([path], patience: 1) }
+        #expect(
+            throws: AdminClientError.noBridge(
+                paths: [path], reason: "the bridge accepted no connection within 1 s")
+        ) { try AdminClient.connect([path], patience: 1) }
+        withExtendedLifetime(waiting) {}
+    }
+
     @Test("without a store there is nothing to copy")
     func noStore() async throws {
         let stage = try await AdminStage()

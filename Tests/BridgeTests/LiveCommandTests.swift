@@ -95,7 +95,11 @@ struct LiveCommandTests {
 
     private static let status = """
         {"version":"0.3.0","at":"2026-11-21T12:00:00.000Z","started_at":"2026-11-18T08:00:00.000Z","running":true,
-        "storage":"sound","instance":"edge-1","ready":false,"reasons":["room support: waiting (4 tries)"],"rooms":[
+        "storage":"sound","instance":"edge-1","ready":false,"reasons":["room support: waiting (4 tries)"],
+        "troubles":[{"kind":"link","level":"error","subject":"room support",
+        "text":"down for 12 min: 401 \\u001b[31munauthorized","remedy":"look"},
+        {"kind":"token","level":"error","subject":"room support","text":"its token ended 2 min ago","remedy":"log in"}],
+        "rooms":[
         {"name":"lobby","channel":"#lobby","host":"chat.example.com","state":"up","since":"2026-11-18T08:00:00.000Z",
         "reason":null,"failures":0,"retry_in":null,"on_demand":false,"disabled":false,"round_trip":0.0412,
         "upstream_users":25,"clients":9,"messages_in":380,"messages_out":120,"undecodable":0,"queued":0,
@@ -103,7 +107,8 @@ struct LiveCommandTests {
         {"name":"support","channel":"#support","host":"help.example.com","state":"waiting",
         "since":"2026-11-21T11:48:00.000Z","reason":"401 \\u001b[31munauthorized","failures":4,"retry_in":7.2,
         "on_demand":false,"disabled":false,"round_trip":null,"upstream_users":0,"clients":1,"messages_in":0,
-        "messages_out":0,"undecodable":2,"queued":1,"oldest_queued_for":61.0,"last_message_at":null,"token_ends_at":null},
+        "messages_out":0,"undecodable":2,"queued":1,"oldest_queued_for":61.0,"last_message_at":null,
+        "token_ends_at":"2026-11-21T11:58:00.000Z"},
         {"name":"ops","channel":"#ops","host":"chat.example.com","state":"stopped","since":null,"reason":null,
         "failures":0,"retry_in":null,"on_demand":false,"disabled":true,"round_trip":null,"upstream_users":0,"clients":0,
         "messages_in":0,"messages_out":0,"undecodable":0,"queued":0,"last_message_at":null,"token_ends_at":null}],
@@ -122,8 +127,9 @@ struct LiveCommandTests {
                 "lobby    up 3d 4h         chat.example.com  41 ms  380  120     25        9  2s ago",
                 "support  retry in 8s (4)  help.example.com      -    0    0      0        1  -",
                 "ops      disabled         chat.example.com      -    0    0      0        0  -",
-                "not ready: room support: waiting (4 tries)",
-                "support: 401 \\u{1b}[31munauthorized", "support: 1 message waits, the oldest for 1m",
+                "! room support: down for 12 min: 401 \\u{1b}[31munauthorized", "  look",
+                "! room support: its token ended 2 min ago", "  log in",
+                "not ready: room support: waiting (4 tries)", "support: 1 message waits, the oldest for 1m",
                 "support: 2 frames not understood",
             ])
         #expect(
@@ -131,6 +137,15 @@ struct LiveCommandTests {
                 "        ID  NICK  ACCOUNT  ADDRESS    OVER  SINCE  IDLE  ROOMS",
                 "4294967297  ada   -        127.0.0.1  tcp   1h     30s   lobby ops",
             ])
+    }
+
+    @Test("numbers of another program at the socket do no harm")
+    func strangeNumbers() throws {
+        let text = Self.status.replacing("\"retry_in\":7.2", with: "\"retry_in\":1e300")
+            .replacing("\"round_trip\":0.0412", with: "\"round_trip\":-1e300")
+            .replacing("\"oldest_queued_for\":61.0", with: "\"oldest_queued_for\":1e19")
+        let lines = StatusScreen(status: try JSONValue(parsing: text)).lines(TextScreen())
+        #expect(lines.contains { $0.hasPrefix("support  retry in 0s (4)") })
     }
 
     @Test("rates are those between two answers")
@@ -196,6 +211,13 @@ struct LiveCommandTests {
                 == #"{"type":"auth","access_token":"***","a":[{"Password":"***"}],"session":{"id":1}}"#)
         #expect(TappedFrame.blanked(#"{ "text" : "token" }"#) == #"{ "text" : "token" }"#)
         #expect(TappedFrame.blanked("ping") == "ping")
+        // A document within a document, as it stands and in base64.
+        #expect(
+            TappedFrame.blanked(#"{"what":"{\"key\":{\"token\":\"abc\"}}"}"#)
+                == #"{"what":"{\"key\":{\"token\":\"***\"}}"}"#)
+        func payload(_ text: String) -> String { #"{"payload":"\#(Base64.encode(Array(text.utf8)))"}"# }
+        #expect(TappedFrame.blanked(payload(#"{"token":"abc"}"#)) == #"{"payload":"***"}"#)
+        #expect(TappedFrame.blanked(payload(#"{"text":"abc"}"#)) == payload(#"{"text":"abc"}"#))
     }
 
     @Test("a line of history is one for each line of its text")

@@ -13,6 +13,8 @@ struct LogEventCoverageTests {
     private static let elsewhere = [
         "admin-closed": "AdminSocketTests.noSocket", "admin-in-use": "AdminSocketTests.twoBridges",
         "admin-refused": "AdminSocketTests.otherUser", "admin-request": "AdminSocketTests.kick",
+        "accept-certificate-ending": "StatusRoutesTests.logged", "backend-token-late": "StatusRoutesTests.logged",
+        "queue-waiting": "StatusRoutesTests.logged",
         "log-lines-dropped": "LoggingTests.fullPipe", "backend-lifetime-odd": "LoginEndTests.oddLifetimes",
     ]
 

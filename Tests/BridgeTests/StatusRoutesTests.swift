@@ -194,9 +194,35 @@ struct StatusRoutesTests {
         let at = try Self.status().at.milliseconds / 1000
         let found = StatusTrouble.all(
             try Self.status(),
-            certificates: [("ircs://a", at + 86_400 * 6), ("ircs://b", at + 86_400 * 60), ("ircs://c", at - 7200)])
+            certificates: [("ircs://a", at + 86_400 * 6), ("ircs://b", at + 86_400 * 60), ("ircs://c", at - 7200)].map {
+                CertificateEnd(listener: $0.0, at: ChatTimestamp(milliseconds: $0.1 * 1000))
+            })
         #expect(found.map(\.subject) == ["certificate of ircs://c", "certificate of ircs://a"])
         #expect(found.map(\.level) == [.error, .warning])
+    }
+
+    @Test("a trouble is logged when it begins and when it gets worse, with what to do; not those with own events")
+    func logged() {
+        var notes: [BridgeNote] = []
+        let log = TroubleLog { notes.append($0) }
+        func trouble(
+            _ kind: StatusTrouble.Kind, _ level: StatusTrouble.Level, _ name: String = "lobby"
+        ) -> StatusTrouble { StatusTrouble(kind: kind, level: level, name: name, text: "so it is") }
+        log.look([trouble(.link, .error), trouble(.storage, .error), trouble(.queue, .warning)])
+        log.look([trouble(.queue, .warning), trouble(.token, .error)])
+        log.look([trouble(.queue, .error), trouble(.token, .warning), trouble(.certificate, .warning, "ircs://a")])
+        log.look([])
+        log.look([trouble(.certificate, .warning, "ircs://a")])
+        #expect(
+            notes.map { "\($0.level) \($0.event) \($0.metadata["room"] ?? $0.metadata["for"] ?? "")" } == [
+                "warn queue-waiting lobby", "error backend-token-late lobby", "error queue-waiting lobby",
+                "warn accept-certificate-ending ircs://a", "warn accept-certificate-ending ircs://a",
+            ])
+        #expect(notes.first?.text == "room lobby: so it is: \(StatusTrouble.Kind.queue.remedy)")
+        for note in notes {
+            let levels = LogEventTable.all.first { $0.name == note.event }?.levels.map(\.rawValue) ?? []
+            #expect(levels.contains("\(note.level)"), "\(note.event)")
+        }
     }
 
     // MARK: - The page

@@ -15,6 +15,17 @@ struct HistogramTests {
         #expect(histogram.count == 2 * Histogram.bounds.count + 1)
     }
 
+    @Test("a size is counted at the first bound that it does not exceed")
+    func sizes() {
+        var histogram = ByteHistogram()
+        for bound in ByteHistogram.bounds {
+            histogram.observe(bound)
+            histogram.observe(bound + 1)
+        }
+        #expect(histogram.counts == [1] + [Int](repeating: 2, count: ByteHistogram.bounds.count - 1) + [1])
+        #expect(histogram.sum == 2 * ByteHistogram.bounds.reduce(0, +) + ByteHistogram.bounds.count)
+    }
+
     @Test("a quantile lies between the bounds of its count, in proportion")
     func quantiles() {
         var histogram = Histogram()

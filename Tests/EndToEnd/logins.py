@@ -14,6 +14,7 @@ import urllib.request
 from backends import CALM, PASSWORD, Backend, on, on_wires
 from dialects import wait_line
 from marks import slow
+from operating import PAGES, command_output, ended, page, watch
 from peer import wait_until
 
 LOGIN = {"jwt-rooms": "/api/auth/login", "directus": "/auth/login"}
@@ -582,7 +583,8 @@ def look_for(secrets, places):
 
 @on("typed", "plainjson", "jwt-rooms", "directus", "custom")
 def secrets_are_nowhere_to_be_read(setting):
-    """The log at its loudest, IRC lines, the command line, files that others can read; failures included."""
+    """The log at its loudest, IRC lines, the command line, files that others can read, the frames that `tail --raw` shows,
+    status and metrics; failures included."""
     auth = {
         "typed": 'auth = { type = "bearer", token = "tk-header-55aa" }\n',
         "plainjson": 'auth = { type = "query", param = "token", token = "tk-query-55aa" }\n',
@@ -595,7 +597,8 @@ def secrets_are_nowhere_to_be_read(setting):
         "custom": {"keys": ["tk-parlour-55aa"]},
     }.get(setting.wire.name, {})
     setting.serve(**served)
-    setting.start(auth=auth, log='level = "trace"\nmessages = true')
+    setting.start(auth=auth, log='level = "trace"\nmessages = true', more="\n" + PAGES)
+    tails = [watch(setting, "tail", "--raw", *more) for more in ((), ("--json",))]
     ann, bob = setting.irc("ann"), setting.plain("bob")
     secrets = planted(setting)
     check_talk(setting, ann, "one")
@@ -621,7 +624,17 @@ def secrets_are_nowhere_to_be_read(setting):
     secrets |= planted(setting)
     with open("/proc/%d/cmdline" % setting.bridge.process.pid, encoding="utf-8") as file:
         command = file.read()
+    frames = [ended(tail) for tail in tails]
+    for text in frames:
+        # The log-ins of the links that were opened meanwhile are among them, without what they carry.
+        assert "up one" in text and "down one" in text, text[-2000:]
+        if setting.wire.name == "directus":
+            assert "bytes, not shown" in text or '"bytes"' in text, text[:2000]
     look_for(secrets, {
+        "tail --raw": frames[0], "tail --raw --json": frames[1],
+        "status --json": command_output(setting, "status", "--json"), "status": command_output(setting, "status"),
+        "the metrics": page(setting, "/metrics"), "/status.json": page(setting, "/status.json"),
+        "the page's stream": page(setting, "/status/stream", lines=1),
         "the log": setting.bridge.log(), "the command line": command,
         "lines to ann": "\n".join(line.raw for line in ann.lines),
         "lines to bob": "\n".join(line.raw for line in bob.lines),

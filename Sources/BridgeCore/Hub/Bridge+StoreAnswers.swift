@@ -55,7 +55,9 @@ extension Bridge {
             irc.makeUpForLosses()
             irc.offersChanged()
         case .failing(let reason):
-            context.note(.error, "store-failing", "cannot write to the store: \(reason)", ["reason": reason])
+            context.note(
+                .error, "store-failing", "cannot write to the store: \(reason): make room on the disk, or mend it",
+                ["reason": reason])
             for room in rooms { room.notice(Room.unkeptSentence(reason)) }
             irc.registrationsFailed()
             irc.offersChanged()

@@ -24,6 +24,9 @@ extension Bridge {
 
     package var clientTraffic: ClientTraffic { irc.traffic }
 
+    /// The connected clients.
+    package var clientIDs: some Sequence<ClientID> { irc.sessions.values.lazy.map(\.id) }
+
     package var latency: RelayLatency { context.latency }
 
     /// Messages of all open rooms since they were opened.

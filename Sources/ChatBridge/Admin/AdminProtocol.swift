@@ -8,16 +8,16 @@ import JSONText
 
 /// Limits on a connection.
 enum AdminLimits {
-    /// Connections at once: some people and scripts, each with a status or a tail.
+    /// Connections at once: a few operators and scripts, each with a status or a tail.
     static let maxConnections = 16
     /// Bytes of a request: a message to say, and its frame.
     static let maxRequestBytes = 64 * 1024
     /// Requests that wait behind the one being answered.
     static let maxWaiting = 16
-    /// Bytes that wait for a reader, before one that is in nobody's way is disconnected: the largest single answer is the
-    /// status of 10,000 clients.
+    /// Bytes that may wait for a reader; with more it is disconnected. The largest single answer is the status of 10,000
+    /// clients.
     static let sendQueueBytes = 16 * 1024 * 1024
-    /// Bytes that wait for a reader of a stream before lines are left out.
+    /// Bytes that may wait for a reader of a stream; with more, lines are left out. Histories pause there.
     static let streamQueueBytes = 256 * 1024
 }
 
@@ -26,9 +26,9 @@ struct AdminFailure: Error, Equatable {
     enum Code: String, CaseIterable {
         /// Not a request of this protocol, or one with wrong arguments.
         case badRequest = "bad-request"
-        /// There is no such room, client or person.
+        /// There is no such room or client.
         case notFound = "not-found"
-        /// Of another user's process, or too many connections.
+        /// A process of another user, or too many connections.
         case refused
         /// It cannot be done now.
         case unavailable

@@ -14,7 +14,7 @@ final class AdminServer: LoopClient {
         /// Requests behind the one that is being answered.
         var waiting: [[UInt8]] = []
         var running: AdminExchange?
-        /// It sends no more; it is closed behind the last answer.
+        /// Half-closed: it sends no more, and is closed after the last answer.
         var hasEnded = false
 
         init(user: UInt32) { self.user = user }
@@ -60,7 +60,7 @@ final class AdminServer: LoopClient {
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         transport.setSendLimit(id, bytes: AdminLimits.sendQueueBytes)
-        // The file's mode may let others connect; they are told why they may not ask.
+        // The file's mode may let other users connect; they get a reason.
         guard let user = transport.peerUser(id), user == geteuid() || user == 0 else {
             note(BridgeNote(.warn, "admin-refused", "another user's process asked at the admin socket"))
             return refuse(id, "the admin socket is for the user that runs the bridge, and for root", transport)

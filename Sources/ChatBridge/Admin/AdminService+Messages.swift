@@ -48,16 +48,29 @@ extension AdminService {
             case .failure(let failure): exchange.fail(.unavailable, failure.sentence)
             case .success(let rows):
                 let shown = query.map { query in rows.filter(query.shows) } ?? rows
-                for row in shown { exchange.item(row.json(room: room)) }
                 let count = count + Int64(shown.count)
-                guard let last = rows.last, rows.count == Self.messagesAtOnce, last.sequence < through else {
-                    return exchange.done([.init("count", .integer(count))])
-                }
-                exchange.whenDrained { [self] in
-                    send(room, after: last.sequence, through: through, query, count: count, exchange)
+                write(shown[...], room, exchange) { [self] in
+                    guard let last = rows.last, rows.count == Self.messagesAtOnce, last.sequence < through else {
+                        return exchange.done([.init("count", .integer(count))])
+                    }
+                    exchange.whenDrained { [self] in
+                        send(room, after: last.sequence, through: through, query, count: count, exchange)
+                    }
                 }
             }
         }
+    }
+
+    /// Writes as much as may wait for the client at once, and the rest when it has taken that.
+    private func write(
+        _ rows: ArraySlice<StoredMessage>, _ room: String, _ exchange: AdminExchange, then: @escaping () -> Void
+    ) {
+        var rest = rows
+        while exchange.unreadBytes < AdminLimits.streamQueueBytes {
+            guard let row = rest.popFirst() else { return then() }
+            exchange.item(row.json(room: room))
+        }
+        exchange.whenDrained { [self, rest] in write(rest, room, exchange, then: then) }
     }
 }
 

@@ -45,36 +45,26 @@ final class AdminService {
 
     // MARK: - State
 
-    private var readiness: Readiness {
-        Readiness(
-            rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: store?.condition ?? .sound, isStrict: false)
-    }
-
-    private func members(_ readiness: Readiness) -> [JSONValue.Member] {
-        [
-            .init("ready", .bool(readiness.isReady)),
-            .init("reasons", .array(readiness.reasons.map { .string($0) })),
-        ]
-    }
-
     func status(_ exchange: AdminExchange) {
         var writer = JSONWriter(capacity: 4096)
         writer.beginObject()
         writer.key("done")
         writer.beginObject()
-        bridge.status(now: BridgeDriver.now(exchange.transport)).appendMembers(to: &writer)
+        StatusDocument(driver, store: store, exchange.transport).appendMembers(to: &writer)
         writer.key("instance")
         writer.string(instanceID)
-        for member in members(readiness) {
-            writer.key(text: member.key)
-            writer.value(member.value)
-        }
         writer.endObject()
         writer.endObject()
         exchange.complete(writer.finish() + [UInt8(ascii: "\n")])
     }
 
-    func ready(_ exchange: AdminExchange) { exchange.done(members(readiness)) }
+    func ready(_ exchange: AdminExchange) {
+        let readiness = Readiness(bridge, store)
+        exchange.done([
+            .init("ready", .bool(readiness.isReady)),
+            .init("reasons", .array(readiness.reasons.map { .string($0) })),
+        ])
+    }
 
     /// The client makes the copy, with its own rights.
     func storePlace(_ exchange: AdminExchange) {

@@ -51,7 +51,7 @@ struct AdminRow: Sendable {
     let arguments: [AdminArgument]
     /// Its items end with the connection only.
     let streams: Bool
-    /// It changes something: the log says who asked for it.
+    /// It changes something, so the log has the request and its user.
     let isLogged: Bool
     let summary: String
     let handle: Handler

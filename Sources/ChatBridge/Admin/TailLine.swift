@@ -73,8 +73,19 @@ extension TappedFrame {
                     let isSecret = SecretNames.contains(member.key) && (member.value.object ?? []).isEmpty
                     return .init(member.key, isSecret && !member.value.isNull ? .string("***") : blanked(member.value))
                 })
+        case .string(let text): .string(blankedInside(text))
         default: json
         }
+    }
+
+    /// Text that is a document of its own, as it stands or in base64, as dialects have it.
+    private static func blankedInside(_ text: String) -> String {
+        if let first = text.first, first == "{" || first == "[" { return blanked(text) }
+        guard text.utf8.count >= 8, let bytes = Base64.decode(text), bytes.first == UInt8(ascii: "{") else {
+            return text
+        }
+        let inner = String(decoding: bytes, as: UTF8.self)
+        return blanked(inner) == inner ? text : "***"
     }
 }
 

@@ -31,7 +31,7 @@ enum ConnectStep: String, CaseIterable, Sendable {
     }
 }
 
-/// Whose fault a failed step is, and what to do about it.
+/// The party at fault for a failed step, and the remedy.
 struct ConnectAdvice: Equatable, Sendable {
     var fault: String
     var remedy: String

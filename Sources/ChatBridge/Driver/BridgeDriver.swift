@@ -148,10 +148,9 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
-    /// When the certificates of listeners end, by the address of the listener; in seconds since 1970.
-    func certificateEnds(_ transport: Transport) -> [(listener: String, at: Int64)] {
-        listeners.compactMap { id, listener in transport.certificateExpiry(id).map { (listener.label, $0) } }
-            .sorted { $0.0 < $1.0 }
+    /// Counts what waits for each client now.
+    func observeSendQueues(_ transport: Transport) {
+        for client in bridge.clientIDs { traffic.observe(sendQueue: transport.queuedByteCount(client.connection)) }
     }
 
     // MARK: - Events of the transport

@@ -140,11 +140,14 @@ struct BridgePlan: Sendable {
         }
         if let media { driver.serve(media) }
         if let board { driver.serve(board, now: transport.now) }
-        let others: [any LoopClient] = [backendDriver.client, backendDriver.files] + (board.map { [$0] } ?? [])
+        let troubles = TroubleLog(note: noted)
+        troubles.attach(driver, now: transport.now)
+        let others: [any LoopClient] =
+            [backendDriver.client, backendDriver.files, troubles] + (board.map { [$0] } ?? [])
         let service = AdminService(driver, store: store, loop: loop, instanceID: settings.instanceID)
         let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
-            serviceManager: manager(of: bridge, note), admin: AdminServer(service, note: note),
+            serviceManager: manager(of: bridge, note), admin: AdminServer(service, note: noted),
             others: others + (media.map { [$0] } ?? []))
         return (router, media)
     }
@@ -247,7 +250,7 @@ struct BridgePlan: Sendable {
                 hosts.append(url.host)
             }
             let site = HTTPSite(
-                hosts: HTTPHostRule(hosts: hosts, isLoopback: http.bind.isLoopback),
+                label: http.bind.description, hosts: HTTPHostRule(hosts: hosts, isLoopback: http.bind.isLoopback),
                 routes: http.serve.flatMap { service in
                     switch service {
                     case .health: HealthRoutes.routes(bridge: router.bridge.bridge) { store?.condition ?? .sound }

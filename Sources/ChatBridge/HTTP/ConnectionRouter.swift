@@ -39,6 +39,11 @@ final class ConnectionRouter: TransportDelegate {
         return bridge
     }
 
+    /// The address of an IRC or HTTP listener as it is configured.
+    func label(of listener: ListenerID) -> String? {
+        bridge.listeners[listener]?.label ?? httpServer.label(of: listener)
+    }
+
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {
         owner(listener).connectionAccepted(id, listener: listener, peer: peer, transport: transport)
     }

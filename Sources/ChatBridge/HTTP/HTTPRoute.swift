@@ -48,6 +48,8 @@ struct HTTPHostRule: Equatable, Sendable {
 
 /// The routes and rules of one listener.
 struct HTTPSite {
+    /// The listener's address as it is configured.
+    var label = ""
     var hosts: HTTPHostRule
     var routes: [HTTPRoute]
     var proxies = HTTPProxies()

@@ -14,7 +14,8 @@ enum HTTPServerBounds {
     static let spareConnections = 16
     /// Those of one visitor: a supervisor's, and one of a check beside it, before they are in each other's way.
     static let sparePerVisitor = 4
-    /// Bytes that may wait for a client; one that reads slower is dropped.
+    /// Bytes that may wait for a client when more are written; one that reads slower is dropped. What is written at once
+    /// may be longer: the metrics of a thousand rooms are.
     static let sendQueueBytes = 1024 * 1024
     /// Retry-After of refusals for lack of a connection, in seconds.
     static let retryAfter = 5
@@ -130,6 +131,8 @@ final class HTTPServer: LoopClient {
 
     func owns(_ listener: ListenerID) -> Bool { listeners[listener] != nil }
 
+    func label(of listener: ListenerID) -> String? { listeners[listener]?.label }
+
     func nextDeadline() -> MonotonicInstant? { deadlines.next() }
 
     func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer address: SocketAddress, transport: Transport)
@@ -146,7 +149,6 @@ final class HTTPServer: LoopClient {
             makeRoom(for: visitor, transport)
             spares.append(id)
         }
-        transport.setSendLimit(id, bytes: HTTPServerBounds.sendQueueBytes)
         let peer = Peer(HTTPServerConnection(limits: limits, now: transport.now), address, visitor, site, pace, place)
         peers[id] = peer
         settle(id, peer, transport)
@@ -486,6 +488,7 @@ final class HTTPServer: LoopClient {
         let slice = writer.take()
         guard !slice.isEmpty else { return }
         peers[id]?.written += slice.count
+        transport.setSendLimit(id, bytes: HTTPServerBounds.sendQueueBytes + slice.count)
         transport.send(id, slice)
     }
 

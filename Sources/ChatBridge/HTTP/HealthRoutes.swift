@@ -57,6 +57,12 @@ struct Readiness: Equatable {
         }
     }
 
+    init(_ bridge: Bridge, _ store: StoreDriver?, isStrict: Bool = false) {
+        self.init(
+            rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: store?.condition ?? .sound,
+            isStrict: isStrict)
+    }
+
     /// `{"ready":false,"reasons":["room lobby: connecting (3 tries)"]}` and a newline.
     var json: [UInt8] {
         var writer = JSONWriter()

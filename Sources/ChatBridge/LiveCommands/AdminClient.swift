@@ -37,7 +37,7 @@ enum AdminClientError: Error, Equatable, CustomStringConvertible {
 /// A connection to the admin socket of a bridge. Blocks.
 final class AdminClient {
     /// How long a bridge may take for a line of an answer.
-    private static let patienceSeconds = 10
+    static let patienceSeconds = 10
 
     private let descriptor: Int32
     private var bytes: [UInt8] = []
@@ -48,10 +48,14 @@ final class AdminClient {
     deinit { _ = Glibc.close(descriptor) }
 
     /// Connects to the first of `paths` at which a bridge answers.
-    static func connect(_ paths: [String]) throws(AdminClientError) -> AdminClient {
+    ///
+    /// - Parameter patience: seconds to wait for a bridge that hangs, whose queue of connections is full.
+    static func connect(
+        _ paths: [String], patience: Int = AdminClient.patienceSeconds
+    ) throws(AdminClientError) -> AdminClient {
         var reason: String?
         for path in paths {
-            switch open(path) {
+            switch open(path, patience) {
             case .success(let client): return client
             case .failure(let failure): reason = reason ?? failure.sentence
             }
@@ -63,13 +67,14 @@ final class AdminClient {
         var sentence: String
     }
 
-    private static func open(_ path: String) -> Result<AdminClient, OpenFailure> {
+    private static func open(_ path: String, _ patience: Int) -> Result<AdminClient, OpenFailure> {
         guard path.utf8.count <= SocketAddress.maxUnixPathBytes else {
             return .failure(OpenFailure(sentence: "the path is longer than \(SocketAddress.maxUnixPathBytes) bytes"))
         }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return .failure(OpenFailure(sentence: systemError())) }
         let client = AdminClient(descriptor)
+        client.setPatience(SO_SNDTIMEO, seconds: patience)
         let result = SocketAddress.unix(path: path).withSocketAddress { address, length in
             Glibc.connect(descriptor, address.assumingMemoryBound(to: sockaddr.self), length)
         }
@@ -78,6 +83,7 @@ final class AdminClient {
                 switch errno {
                 case ENOENT: "there is no such file"
                 case ECONNREFUSED: "the bridge that made it has ended"
+                case EAGAIN: "the bridge accepted no connection within \(patience) s"
                 default: systemError()
                 }
             return .failure(OpenFailure(sentence: sentence))
@@ -87,9 +93,9 @@ final class AdminClient {
 
     private static func systemError() -> String { String(cString: strerror(errno)) }
 
-    private func setPatience(seconds: Int) {
+    private func setPatience(_ option: Int32, seconds: Int) {
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
     /// Sends a request and returns its `done`; `item` is called for each item before it.
@@ -107,7 +113,7 @@ final class AdminClient {
     }
 
     func send(_ call: AdminCall) throws(AdminClientError) {
-        setPatience(seconds: AdminTable.row(call.request).streams ? 0 : Self.patienceSeconds)
+        setPatience(SO_RCVTIMEO, seconds: AdminTable.row(call.request).streams ? 0 : Self.patienceSeconds)
         guard StateFile.write(call.line, to: descriptor) else { throw ended() }
     }
 

@@ -11,6 +11,9 @@ struct StatusScreen {
 
     private static func time(_ value: JSONValue?) -> Int64? { value?.string.flatMap(IRCServerTime.parse) }
 
+    /// Without the fraction; 0 beyond what fits, which no bridge gives.
+    private static func whole(_ number: Double) -> Int64 { Int64(exactly: number.rounded(.towardZero)) ?? 0 }
+
     private func span(since value: JSONValue?) -> String? {
         Self.time(value).map { ShortSpan.text(seconds: (now - $0) / 1000) }
     }
@@ -42,28 +45,44 @@ struct StatusScreen {
     private static func short(_ id: String) -> String { id.utf8.count == 36 ? String(id.prefix(8)) : id }
 
     private func notes(_ screen: TextScreen) -> [String] {
+        let troubles = status["troubles"]?.array ?? []
+        func has(_ kind: StatusTrouble.Kind, _ room: String) -> Bool {
+            troubles.contains { $0["kind"]?.string == kind.rawValue && $0["subject"]?.string == "room \(room)" }
+        }
         var notes: [String] = []
-        if let storage = status["storage"]?.string, storage != "sound" { notes.append("storage fails: \(storage)") }
         for reason in status["reasons"]?.array ?? [] {
             if let text = reason.string { notes.append("not ready: \(text)") }
         }
         for room in rooms {
             let name = room["name"]?.string ?? ""
-            if let reason = room["reason"]?.string, room["state"]?.string != "up" { notes.append("\(name): \(reason)") }
-            if let queued = room["queued"]?.integer, queued > 0 {
+            if let reason = room["reason"]?.string, room["state"]?.string != "up", !has(.link, name) {
+                notes.append("\(name): \(reason)")
+            }
+            if let queued = room["queued"]?.integer, queued > 0, !has(.queue, name) {
                 let age = room["oldest_queued_for"]?.double.map {
-                    ", the oldest for \(ShortSpan.text(seconds: Int64($0)))"
+                    ", the oldest for \(ShortSpan.text(seconds: Self.whole($0)))"
                 }
                 notes.append("\(name): \(queued) message\(queued == 1 ? " waits" : "s wait")\(age ?? "")")
             }
-            if let end = Self.time(room["token_ends_at"]) {
+            if let end = Self.time(room["token_ends_at"]), end > now, !has(.token, name) {
                 notes.append("\(name): token ends in \(ShortSpan.text(seconds: (end - now) / 1000))")
             }
             if let count = room["undecodable"]?.integer, count > 0 {
                 notes.append("\(name): \(count) frame\(count == 1 ? "" : "s") not understood")
             }
         }
-        return notes.map { screen.styled(screen.fitted(TextScreen.clean($0)), .yellow) }
+        return troubles.flatMap { lines(of: $0, screen) }
+            + notes.map { screen.styled(screen.fitted(TextScreen.clean($0)), .yellow) }
+    }
+
+    /// A trouble, and what to do about it.
+    private func lines(of trouble: JSONValue, _ screen: TextScreen) -> [String] {
+        let words = [trouble["subject"], trouble["text"]].map { TextScreen.clean($0?.string ?? "") }
+        let isError = trouble["level"]?.string == StatusTrouble.Level.error.rawValue
+        return [
+            screen.styled(screen.fitted("! " + words.joined(separator: ": ")), isError ? .red : .yellow),
+            screen.styled(screen.fitted("  " + TextScreen.clean(trouble["remedy"]?.string ?? "")), .faint),
+        ]
     }
 
     func roomLines(_ screen: TextScreen) -> [String] {
@@ -79,7 +98,7 @@ struct StatusScreen {
         for room in rooms {
             let state = state(of: room)
             let roundTrip = room["round_trip"]?.double.map {
-                $0 < 1 ? "\(Int($0 * 1000 + 0.5)) ms" : "\(Int($0 + 0.5)) s"
+                $0 < 1 ? "\(Self.whole(($0 * 1000).rounded())) ms" : "\(Self.whole($0.rounded())) s"
             }
             table.append([
                 TextTable.Cell(room["name"]?.string ?? ""), state, TextTable.Cell(room["host"]?.string ?? ""),
@@ -99,7 +118,7 @@ struct StatusScreen {
         switch room["state"]?.string {
         case "up": return TextTable.Cell("up \(span(since: room["since"]) ?? "")", .green)
         case "waiting":
-            let wait = room["retry_in"]?.double.map { " in \(ShortSpan.text(seconds: Int64($0.rounded(.up))))" }
+            let wait = room["retry_in"]?.double.map { " in \(ShortSpan.text(seconds: Self.whole($0.rounded(.up))))" }
             return TextTable.Cell("retry\(wait ?? "")\(tries)", .red)
         case "stopped" where room["on_demand"]?.bool == true: return TextTable.Cell("on demand", .faint)
         case let other: return TextTable.Cell((other ?? "-") + tries, .yellow)

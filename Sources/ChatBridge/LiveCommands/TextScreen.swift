@@ -2,7 +2,7 @@ import Glibc
 import JSONText
 import Transport
 
-/// Where a command's text goes: how wide it may be, and whether colours are shown.
+/// The output of a command: its width, and whether colours are shown.
 struct TextScreen: Equatable {
     /// In columns; `.max` where the output is no terminal.
     var width = Int.max

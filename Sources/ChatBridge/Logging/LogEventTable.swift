@@ -80,6 +80,10 @@ enum LogEventTable {
             means: "a changed certificate cannot be loaded; the old one stays in use",
             remedy: "see that certificate and key belong together and are readable, then send SIGHUP"),
         LogEvent(
+            "accept-certificate-ending", .error, .warn,
+            means: "a listener's certificate ends within two weeks, or has ended (error); clients will refuse it",
+            remedy: "renew it; changed files are noticed within a minute"),
+        LogEvent(
             "accept-suspended", .error,
             means: "no more connections can be accepted: too many files are open",
             remedy: "raise the limit of open files (LimitNOFILE=), or lower `max_clients` in [limits]"),
@@ -205,6 +209,11 @@ enum LogEventTable {
         LogEvent("backend-token-refused", .info, means: "the token was rejected; refreshing"),
         LogEvent("backend-tokens-renewed", .debug, means: "there are new tokens"),
         LogEvent(
+            "backend-token-late", .error, .warn,
+            means: "the token of a room's log-in ends and was not renewed in time, or has ended (error)",
+            remedy: "see `backend-login-failed` or `backend-login-refused`, or replace the token; then "
+                + "`chatbridge rooms reconnect`"),
+        LogEvent(
             "backend-tokens-not-kept", .warn,
             means: "tokens cannot be stored: the next start logs in again",
             remedy: "make `state_dir` writable"),
@@ -290,6 +299,11 @@ enum LogEventTable {
             "messages-without-room", .warn,
             means: "messages from IRC wait in the store for a room that is not open",
             remedy: "restore the room in the configuration, or let them expire"),
+        LogEvent(
+            "queue-waiting", .error, .warn,
+            means: "messages from IRC wait for the backend for 30 s, or fill four fifths of the room's queue; error: "
+                + "it is full, and refuses messages",
+            remedy: "see why the backend confirms nothing: its own log, `chatbridge status`"),
         LogEvent("failure-untold", .error, means: "an author who did not return was not told of a failed message"),
         LogEvent(
             "action-refused", .warn,

@@ -7,9 +7,9 @@ import WireBytes
 // The service manager's side of a process's life: systemd's notification protocol, without libsystemd.
 // Source: sd_notify(3), sd_watchdog_enabled(3), systemd.service(5) on NotifyAccess=.
 
-/// What the environment says of the service manager.
+/// The service manager's variables in the environment.
 struct ServiceManagerSettings: Equatable, Sendable {
-    /// `$NOTIFY_SOCKET`: the path of a datagram socket, or a name in the abstract namespace behind `@`. Nil: nobody
+    /// `$NOTIFY_SOCKET`: the path of a datagram socket, or a name in the abstract namespace behind `@`. Nil: no manager
     /// listens, or at an address of another family.
     var socket: String?
     /// `$WATCHDOG_USEC`: a process that is silent for longer is killed. Nil: no watchdog.
@@ -162,7 +162,7 @@ struct ServiceStatus: Equatable {
 
 /// Tells the service manager of the bridge's life, from the network loop itself: a loop that hangs falls silent, and the
 /// watchdog notices.
-final class ServiceManagerClient: LoopClient {
+final class ServiceManagerClient: ConnectionlessLoopClient {
     private var notices: ServiceNotices
     private let socket: NotifySocket
     private let isStopping: () -> Bool
@@ -170,7 +170,7 @@ final class ServiceManagerClient: LoopClient {
     /// Called once, when a message could not be sent.
     private var failed: ((Int32) -> Void)?
 
-    /// Nil where no manager wants to know.
+    /// Nil where there is no manager.
     init?(
         _ settings: ServiceManagerSettings, isStopping: @escaping () -> Bool, status: @escaping () -> String,
         failed: @escaping (Int32) -> Void
@@ -205,18 +205,12 @@ final class ServiceManagerClient: LoopClient {
 
     // MARK: - On the loop
 
-    func owns(_ connection: ConnectionID) -> Bool { false }
-    func owns(_ listener: ListenerID) -> Bool { false }
     func nextDeadline() -> MonotonicInstant? { notices.nextDeadline() }
 
     func turnWillFlush(now: MonotonicInstant, transport: Transport) {
         notices.turned(isStopping: isStopping(), now: now, status: status)
         send(now)
     }
-
-    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {}
-    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {}
-    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {}
 }
 
 /// A datagram socket of one destination. Opened once: a process without a free descriptor must still feed its watchdog.

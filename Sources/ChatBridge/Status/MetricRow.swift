@@ -1,4 +1,5 @@
 import BridgeTypes
+import WireBytes
 
 /// One metric: what is said of it, and where its values come from. ``MetricsText`` and docs/METRICS.md are made of the
 /// rows.
@@ -9,7 +10,8 @@ struct MetricRow: Sendable {
 
     enum Value: Equatable {
         case number(Double)
-        case histogram(Histogram)
+        /// Upper bounds, the counts between them and above the last, and the sum of all values.
+        case histogram(bounds: [Double], counts: [Int], sum: Double)
     }
 
     /// The value for some labels, in the order of the row's.
@@ -22,7 +24,16 @@ struct MetricRow: Sendable {
         init(_ labels: [String] = [], _ count: Int) { self.init(labels, Double(count)) }
 
         init(_ labels: [String] = [], _ histogram: Histogram) {
-            (self.labels, self.value) = (labels, .histogram(histogram))
+            self.labels = labels
+            value = .histogram(
+                bounds: Histogram.bounds.map { Double($0) / 1e6 }, counts: histogram.counts,
+                sum: Double(histogram.sum.wholeNanoseconds) / 1e9)
+        }
+
+        init(_ histogram: ByteHistogram) {
+            labels = []
+            value = .histogram(
+                bounds: ByteHistogram.bounds.map(Double.init), counts: histogram.counts, sum: Double(histogram.sum))
         }
     }
 

@@ -15,19 +15,19 @@ struct MetricsReading {
     var latencyDown: Histogram
     var latencyUp: Histogram
     var storage: StoreMeasurements?
-    var certificates: [(listener: String, at: Int64)]
+    var certificates: [CertificateEnd]
     var process: ProcessUsage
 
     init(_ driver: BridgeDriver, store: StoreDriver?, _ transport: Transport) {
         let bridge = driver.bridge
         status = bridge.status(now: BridgeDriver.now(transport), hasClients: false)
-        readiness = Readiness(
-            rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: store?.condition ?? .sound, isStrict: false)
+        readiness = Readiness(bridge, store)
         clients = bridge.clientTraffic
+        driver.observeSendQueues(transport)
         self.driver = driver.traffic
         (latencyDown, latencyUp) = (bridge.latency.down, bridge.latency.up)
         storage = store?.measurements
-        certificates = driver.certificateEnds(transport)
+        certificates = transport.certificateEnds
         process = .now()
     }
 }

@@ -79,6 +79,10 @@ enum MetricsTable {
             .counter, "chatbridge_client_bytes_total", "Bytes of IRC clients, without TLS.", labels: ["direction"]
         ) { [.init(["in"], $0.driver.clients.received), .init(["out"], $0.driver.clients.sent)] },
         MetricRow(
+            .histogram, "chatbridge_client_sendq_bytes",
+            "Bytes that wait for each client, seen anew at each reading of the metrics."
+        ) { [.init($0.driver.sendQueues)] },
+        MetricRow(
             .counter, "chatbridge_rate_limited_total",
             "Clients that were slowed down or refused: lines that wait, refused connections, delayed "
                 + "answers to failed log-ins.", labels: ["kind"]
@@ -88,7 +92,7 @@ enum MetricsTable {
         MetricRow(
             .gauge, "chatbridge_certificate_expiry_timestamp_seconds",
             "When the certificate of a listener ends, in seconds since 1970.", labels: ["listener"]
-        ) { $0.certificates.map { .init([$0.listener], Double($0.at)) } },
+        ) { $0.certificates.map { .init([$0.listener], Self.seconds($0.at)) } },
     ]
 
     private static func each(

@@ -56,20 +56,23 @@ struct MetricsText {
             let pairs = zip(labels, sample.labels).map { "\($0)=\"\(Self.escaped($1, quotes: true))\"" }
             switch sample.value {
             case .number(let value): line(row.name, pairs, value)
-            case .histogram(let histogram): append(histogram, row.name, pairs)
+            case .histogram(let bounds, let counts, let sum): append(bounds, counts, sum, row.name, pairs)
             }
         }
     }
 
-    private mutating func append(_ histogram: Histogram, _ name: String, _ pairs: [String]) {
+    private mutating func append(
+        _ bounds: [Double], _ counts: [Int], _ sum: Double, _ name: String, _ pairs: [String]
+    ) {
         var below = 0
-        for (bound, count) in zip(Histogram.bounds, histogram.counts) {
+        for (bound, count) in zip(bounds, counts) {
             below += count
-            line(name + "_bucket", pairs + ["le=\"\(Self.number(Double(bound) / 1e6))\""], Double(below))
+            line(name + "_bucket", pairs + ["le=\"\(Self.number(bound))\""], Double(below))
         }
-        line(name + "_bucket", pairs + ["le=\"+Inf\""], Double(histogram.count))
-        line(name + "_sum", pairs, Double(histogram.sum.wholeNanoseconds) / 1e9)
-        line(name + "_count", pairs, Double(histogram.count))
+        let all = Double(counts.reduce(0, +))
+        line(name + "_bucket", pairs + ["le=\"+Inf\""], all)
+        line(name + "_sum", pairs, sum)
+        line(name + "_count", pairs, all)
     }
 
     private mutating func line(_ name: String, _ pairs: [String], _ value: Double) {

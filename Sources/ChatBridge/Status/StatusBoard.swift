@@ -7,15 +7,17 @@ import Rooms
 import Transport
 import WireBytes
 
-/// What the status page shows beside the present: samples of the last minutes and the newest notes. Passes changes on to
-/// the open pages.
-final class StatusBoard: LoopClient {
+/// The past that the status page shows: samples of the last minutes and the newest notes. Sends changes to the open
+/// pages.
+final class StatusBoard: ConnectionlessLoopClient {
     static let sampleInterval: Duration = .seconds(2)
     /// Ten minutes.
     static let maxSamples = 300
     static let maxNotes = 100
     /// Open pages; each costs a document every ``sampleInterval``.
     static let maxStreams = 16
+    /// Clients that an open page shows.
+    static let maxClients = 200
     /// A page that takes nothing for so long is closed.
     static let maxStall: Duration = .seconds(20)
 
@@ -29,6 +31,22 @@ final class StatusBoard: LoopClient {
         var p99: Duration?
     }
 
+    private struct Counts: Equatable {
+        var samples = 0
+        var notes = 0
+    }
+
+    /// An open page.
+    private final class Stream {
+        let exchange: HTTPExchange
+        /// What it was sent.
+        var sent = Counts()
+        /// It has taken the event before. Until then it gets no other, so that no more than one waits.
+        var isDrained = true
+
+        init(_ exchange: HTTPExchange) { self.exchange = exchange }
+    }
+
     struct Note: Equatable {
         var at: ChatTimestamp
         var note: BridgeNote
@@ -40,9 +58,9 @@ final class StatusBoard: LoopClient {
     private weak var driver: BridgeDriver?
     private(set) var samples: [Sample] = []
     private(set) var notes: [Note] = []
-    /// Notes since the last tick.
-    private var freshNotes = 0
-    private var streams: [HTTPExchange] = []
+    /// Samples and notes since the start, those that were dropped included.
+    private var counts = Counts()
+    private var streams: [Stream] = []
     private var nextSampleAt: MonotonicInstant?
     private var before: (messagesIn: Int, messagesOut: Int, latency: Histogram) = (0, 0, Histogram())
 
@@ -62,16 +80,10 @@ final class StatusBoard: LoopClient {
         guard note.level <= .info else { return }
         if notes.count == Self.maxNotes { notes.removeFirst() }
         notes.append(Note(at: at, note: note))
-        freshNotes = min(freshNotes + 1, Self.maxNotes)
+        counts.notes += 1
     }
 
     // MARK: - The loop
-
-    func owns(_ connection: ConnectionID) -> Bool { false }
-    func owns(_ listener: ListenerID) -> Bool { false }
-    func connectionAccepted(_ id: ConnectionID, listener: ListenerID, peer: SocketAddress, transport: Transport) {}
-    func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {}
-    func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {}
 
     func nextDeadline() -> MonotonicInstant? { nextSampleAt }
 
@@ -79,24 +91,35 @@ final class StatusBoard: LoopClient {
         guard let due = nextSampleAt, now >= due, let driver else { return }
         nextSampleAt = now + Self.sampleInterval
         takeSample(driver.bridge, at: BridgeDriver.now(transport).wall)
-        streams.removeAll { !$0.isOpen }
-        if !streams.isEmpty {
-            let event = event(driver, samples: samples.suffix(1), notes: notes.suffix(freshNotes), transport)
-            for stream in streams {
-                if let stall = stream.stall(transport), stall > Self.maxStall {
-                    stream.breakOff(transport)
-                } else {
-                    stream.write(event, transport: transport)
-                }
+        streams.removeAll { !$0.exchange.isOpen }
+        guard !streams.isEmpty else { return }
+        let status = status(driver, transport)
+        // Pages that keep up get the same event.
+        var last: (sent: Counts, event: ByteSlice)?
+        for stream in streams {
+            if stream.isDrained {
+                let same = last.flatMap { $0.sent == stream.sent ? $0.event : nil }
+                let event = same ?? event(status, behind: stream.sent)
+                last = (stream.sent, event)
+                send(event, to: stream, transport)
+            } else if let stall = stream.exchange.stall(transport), stall > Self.maxStall {
+                stream.exchange.breakOff(transport)
             }
         }
-        freshNotes = 0
+    }
+
+    private func send(_ event: ByteSlice, to stream: Stream, _ transport: Transport) {
+        stream.sent = counts
+        stream.isDrained = false
+        stream.exchange.write(event, transport: transport)
+        stream.exchange.whenDrained(transport) { [weak stream] _ in stream?.isDrained = true }
     }
 
     private func takeSample(_ bridge: Bridge, at: ChatTimestamp) {
         let relayed = bridge.relayedCounts
         let latency = bridge.latency.down + bridge.latency.up
         let fresh = latency.since(before.latency)
+        counts.samples += 1
         if samples.count == Self.maxSamples { samples.removeFirst() }
         samples.append(
             // Rooms of a template take their counts along.
@@ -112,13 +135,13 @@ final class StatusBoard: LoopClient {
     /// The document of /status.json.
     func document(_ driver: BridgeDriver, _ transport: Transport) -> [UInt8] {
         var writer = JSONWriter()
-        append(driver, to: &writer, transport)
+        append(StatusDocument(driver, store: store, transport), driver.bridge.latency, to: &writer)
         return writer.finish() + [UInt8(ascii: "\n")]
     }
 
     /// Begins a stream of events: everything now, then changes.
     func open(_ exchange: HTTPExchange, _ driver: BridgeDriver, _ transport: Transport) {
-        streams.removeAll { !$0.isOpen }
+        streams.removeAll { !$0.exchange.isOpen }
         guard streams.count < Self.maxStreams else {
             return exchange.respond(
                 503, headers: HTTPHeaders([("Content-Type", "text/plain; charset=utf-8"), ("Retry-After", "10")]),
@@ -126,18 +149,29 @@ final class StatusBoard: LoopClient {
         }
         exchange.begin(200, headers: .notStored("text/event-stream"), transport: transport)
         guard exchange.head.method != "HEAD" else { return exchange.finish(transport: transport) }
-        exchange.write(event(driver, samples: samples[...], notes: notes[...], transport), transport: transport)
-        streams.append(exchange)
+        let stream = Stream(exchange)
+        streams.append(stream)
+        send(event(status(driver, transport), behind: Counts()), to: stream, transport)
     }
 
+    /// The status for an open page, as JSON.
+    private func status(_ driver: BridgeDriver, _ transport: Transport) -> [UInt8] {
+        var writer = JSONWriter()
+        var document = StatusDocument(driver, store: store, transport)
+        document.limitClients(to: Self.maxClients)
+        append(document, driver.bridge.latency, to: &writer)
+        return writer.finish()
+    }
+
+    /// The status with the samples and notes since then.
+    ///
     /// Source: HTML, "Server-sent events".
-    private func event(
-        _ driver: BridgeDriver, samples: ArraySlice<Sample>, notes: ArraySlice<Note>, _ transport: Transport
-    ) -> ByteSlice {
+    private func event(_ status: [UInt8], behind sent: Counts) -> ByteSlice {
+        let (samples, notes) = (
+            samples.suffix(counts.samples - sent.samples), notes.suffix(counts.notes - sent.notes)
+        )
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("status")
-        append(driver, to: &writer, transport)
         writer.key("interval")
         writer.seconds(Self.sampleInterval)
         writer.key("samples")
@@ -155,48 +189,17 @@ final class StatusBoard: LoopClient {
         writer.key("notes")
         append(notes, to: &writer)
         writer.endObject()
-        return ByteSlice(copying: Array("data: ".utf8) + writer.finish() + Array("\n\n".utf8))
+        let head = Array("data: {\"status\":".utf8) + status + [UInt8(ascii: ",")]
+        return ByteSlice(copying: head + writer.finish().dropFirst() + Array("\n\n".utf8))
     }
 
-    private func append(_ driver: BridgeDriver, to writer: inout JSONWriter, _ transport: Transport) {
-        let bridge = driver.bridge
-        let status = bridge.status(now: BridgeDriver.now(transport))
-        let certificates = driver.certificateEnds(transport)
-        let readiness = Readiness(
-            rooms: bridge.roomStates, isRunning: bridge.isRunning, storage: store?.condition ?? .sound, isStrict: false)
+    private func append(_ document: StatusDocument, _ latency: RelayLatency, to writer: inout JSONWriter) {
         writer.beginObject()
-        status.appendMembers(to: &writer)
-        writer.key("ready")
-        writer.bool(readiness.isReady)
-        append("reasons", readiness.reasons, to: &writer)
-        writer.key("troubles")
-        writer.beginArray()
-        for trouble in StatusTrouble.all(status, certificates: certificates) {
-            writer.beginObject()
-            writer.key("level")
-            writer.string(trouble.level.rawValue)
-            writer.key("subject")
-            writer.string(trouble.subject)
-            writer.key("text")
-            writer.string(trouble.text)
-            writer.endObject()
-        }
-        writer.endArray()
-        append("warnings", warnings, to: &writer)
-        writer.key("certificates")
-        writer.beginArray()
-        for certificate in certificates {
-            writer.beginObject()
-            writer.key("listener")
-            writer.string(certificate.listener)
-            writer.key("ends_at")
-            writer.time(ChatTimestamp(milliseconds: certificate.at * 1000))
-            writer.endObject()
-        }
-        writer.endArray()
+        document.appendMembers(to: &writer)
+        writer.texts("warnings", warnings)
         writer.key("latency")
         writer.beginObject()
-        for (name, histogram) in [("down", bridge.latency.down), ("up", bridge.latency.up)] {
+        for (name, histogram) in [("down", latency.down), ("up", latency.up)] {
             writer.key(text: name)
             writer.beginObject()
             writer.key("count")
@@ -209,13 +212,6 @@ final class StatusBoard: LoopClient {
         }
         writer.endObject()
         writer.endObject()
-    }
-
-    private func append(_ key: String, _ texts: [String], to writer: inout JSONWriter) {
-        writer.key(text: key)
-        writer.beginArray()
-        for text in texts { writer.string(text) }
-        writer.endArray()
     }
 
     private func append(_ notes: ArraySlice<Note>, to writer: inout JSONWriter) {

@@ -98,7 +98,7 @@ enum StatusPage {
         "use strict";
         const $ = id => document.getElementById(id);
         const samples = [], notes = [];
-        let interval = 2, seen = 0;
+        let interval = 2, isListed = false;
         function el(tag, text, name) {
           const e = document.createElement(tag);
           if (text !== undefined) e.textContent = text;
@@ -142,12 +142,12 @@ enum StatusPage {
           const queued = s.rooms.reduce((n, r) => n + r.queued, 0);
           $("summary").textContent = [
             "chatbridge " + s.version, "up " + ago(s.started_at), up + " of " + count(wanted.length, "room") + " linked",
-            count(s.clients.length, "client"), queued ? count(queued, "message") + " waiting" : "",
+            count(s.client_count, "client"), queued ? count(queued, "message") + " waiting" : "",
             s.running ? s.ready ? "ready" : "not ready: " + s.reasons.join(", ") : "stopping"
           ].filter(Boolean).join(" · ");
           $("troubles").replaceChildren(...s.troubles.map(t => {
             const li = el("li", undefined, t.level);
-            li.append(el("b", t.subject), " " + t.text);
+            li.append(el("b", t.subject), " " + t.text, el("br"), el("small", t.remedy));
             return li;
           }), ...s.warnings.map(w => el("li", w, "warning")));
           fill($("rooms"), [["Room"], ["State", "w"], ["Backend"], ["Ping", "n"], ["In", "n"], ["Out", "n"], ["Waiting", "n"],
@@ -171,7 +171,8 @@ enum StatusPage {
           fill($("clients"), [["Nick"], ["Account"], ["Rooms", "w"], ["From"], ["Over"], ["Connected", "n"], ["Idle", "n"]],
             s.clients.map(c => [[el("b", c.nick || "–"), ...(c.registered ? [] : [el("small", " registering")]),
               ...(c.paused ? [el("small", " slowed down")] : [])], c.account, c.rooms.join(", "), c.address,
-              [c.transport + " ", el("small", c.listener)], ago(c.connected_at), ago(c.idle_since)]), "no clients");
+              [c.transport + " ", el("small", c.listener)], ago(c.connected_at), ago(c.idle_since)])
+              .concat(s.client_count > s.clients.length ? [["and " + (s.client_count - s.clients.length) + " more"]] : []), "no clients");
         }
         function plot(canvas, series, label, least) {
           const css = getComputedStyle(document.documentElement), ratio = devicePixelRatio || 1;
@@ -238,7 +239,7 @@ enum StatusPage {
           if (!notes.length) $("events").append(el("li", "nothing yet", "empty"));
         }
         const stream = new EventSource("/status/stream" + location.search);
-        stream.onopen = () => { samples.length = notes.length = 0; };
+        stream.onopen = () => { samples.length = notes.length = 0; isListed = false; };
         stream.onmessage = event => {
           const data = JSON.parse(event.data);
           interval = data.interval;
@@ -248,7 +249,8 @@ enum StatusPage {
           notes.splice(0, notes.length - 100);
           show(data.status);
           draw();
-          if (data.notes.length || !seen++) list();
+          if (data.notes.length || !isListed) list();
+          isListed = true;
         };
         stream.onerror = () => {
           $("light").className = "error";

@@ -1,6 +1,7 @@
 import BridgeCore
 import BridgeTypes
 import ChatModel
+import JSONText
 import Upstream
 import WireBytes
 
@@ -13,11 +14,48 @@ struct StatusTrouble: Equatable {
         case warning
     }
 
+    enum Kind: String, CaseIterable {
+        case storage, link, token, queue, certificate
+
+        /// What to do about it: a sentence without a full stop.
+        var remedy: String {
+            switch self {
+            case .storage: "make room on the disk, or mend it; the bridge goes on by itself"
+            case .link: "see the backend's own log and \"chatbridge check --connect\"; the bridge tries again by itself"
+            case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
+            case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
+            case .certificate: "renew it; changed files are noticed within a minute"
+            }
+        }
+    }
+
+    var kind: Kind
     var level: Level
-    /// `room lobby`, `storage`, `certificate of ircs://…`.
-    var subject: String
+    /// The room's name, or the listener's address.
+    var name: String
     /// A sentence without a full stop.
     var text: String
+
+    /// `room lobby`, `storage`, `certificate of ircs://…`.
+    var subject: String {
+        switch kind {
+        case .storage: "storage"
+        case .link, .token, .queue: "room \(name)"
+        case .certificate: "certificate of \(name)"
+        }
+    }
+
+    func append(to writer: inout JSONWriter) {
+        writer.beginObject()
+        for (key, value) in [
+            ("kind", kind.rawValue), ("level", level.rawValue), ("subject", subject), ("text", text),
+            ("remedy", kind.remedy),
+        ] {
+            writer.key(text: key)
+            writer.string(value)
+        }
+        writer.endObject()
+    }
 }
 
 extension StatusTrouble {
@@ -28,51 +66,62 @@ extension StatusTrouble {
     /// Issuers renew after two thirds of 90 days; with two weeks left, something failed.
     static let certificateLead: Duration = .seconds(14 * 24 * 60 * 60)
 
-    static func all(_ status: BridgeStatus, certificates: [(listener: String, at: Int64)]) -> [StatusTrouble] {
+    static func all(_ status: BridgeStatus, certificates: [CertificateEnd]) -> [StatusTrouble] {
         var found: [StatusTrouble] = []
         if case .failing(let reason) = status.storage {
-            found.append(StatusTrouble(level: .error, subject: "storage", text: reason))
+            found.append(StatusTrouble(kind: .storage, level: .error, name: "", text: reason))
         }
         for room in status.rooms { found += troubles(of: room, at: status.at) }
         for certificate in certificates {
-            let left = certificate.at - status.at.milliseconds / 1000
+            let left = seconds(from: status.at, to: certificate.at)
             guard left < certificateLead.components.seconds else { continue }
             found.append(
                 StatusTrouble(
-                    level: left < 0 ? .error : .warning, subject: "certificate of \(certificate.listener)",
+                    kind: .certificate, level: left < 0 ? .error : .warning, name: certificate.listener,
                     text: left < 0 ? "ended \(spoken(-left)) ago" : "ends in \(spoken(left))"))
         }
         return found.filter { $0.level == .error } + found.filter { $0.level == .warning }
     }
 
     private static func troubles(of room: RoomStatus, at now: ChatTimestamp) -> [StatusTrouble] {
-        let subject = "room \(room.state.name)"
+        let name = room.state.name
         var found: [StatusTrouble] = []
         if !room.state.isUp, let reason = room.state.reason, room.state.link != .stopped {
-            let since = room.since.map { " for \(spoken((now.milliseconds - $0.milliseconds) / 1000))" } ?? ""
+            let since = room.since.map { " for \(spoken(seconds(from: $0, to: now)))" } ?? ""
             let next = room.retryIn.map { "; next try in \(spoken($0.components.seconds))" } ?? ""
-            found.append(StatusTrouble(level: .error, subject: subject, text: "down\(since): \(reason)\(next)"))
+            found.append(
+                StatusTrouble(kind: .link, level: .error, name: name, text: "down\(since): \(reason)\(next)"))
         }
         if let ends = room.tokenEndsAt, room.state.link != .stopped {
             let left = ends.milliseconds - now.milliseconds
             if left <= 0 {
                 found.append(
-                    StatusTrouble(level: .error, subject: subject, text: "its token ended \(spoken(-left / 1000)) ago"))
+                    StatusTrouble(
+                        kind: .token, level: .error, name: name,
+                        text: "its token ended \(spoken(-left / 1000)) ago"))
             } else if left < tokenLead.components.seconds * 1000 {
                 found.append(
-                    StatusTrouble(level: .warning, subject: subject, text: "its token ends in \(spoken(left / 1000))"))
+                    StatusTrouble(
+                        kind: .token, level: .warning, name: name, text: "its token ends in \(spoken(left / 1000))"))
             }
         }
         if let age = room.oldestQueuedFor, age >= queueAge || room.queued * 5 >= room.queueLimit * 4 {
             let isFull = room.queued >= room.queueLimit
             found.append(
                 StatusTrouble(
-                    level: isFull ? .error : .warning, subject: subject,
+                    kind: .queue, level: isFull ? .error : .warning, name: name,
                     text: "\(room.queued) of \(room.queueLimit) messages wait, the oldest for "
                         + spoken(age.components.seconds)))
         }
         return found
     }
 
-    private static func spoken(_ seconds: Int64) -> String { PrintableText.spoken(seconds: Int(clamping: seconds)) }
+    private static func seconds(from start: ChatTimestamp, to end: ChatTimestamp) -> Int64 {
+        (end.milliseconds - start.milliseconds) / 1000
+    }
+
+    private static func spoken(_ seconds: Int64) -> String {
+        let day: Int64 = 24 * 60 * 60
+        return seconds < 2 * day ? PrintableText.spoken(seconds: Int(clamping: seconds)) : "\(seconds / day) days"
+    }
 }
