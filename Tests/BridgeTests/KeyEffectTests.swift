@@ -23,7 +23,9 @@ final class EffectStage {
             keys = keys.split(separator: "\n").filter { !$0.hasPrefix("\(key) = ") || room.contains($0) }
                 .joined(separator: "\n")
         }
-        let configuration = try load("[[rooms]]\n\(keys)\n\(sections)\n", files: ["/motd": "be kind\n"])
+        let configuration = try load(
+            "[[rooms]]\n\(keys)\n\(sections)\n", variables: ["CREDENTIALS_DIRECTORY": "/run/c"],
+            files: ["/motd": "be kind\n", "/hash": examplePasswordHash + "\n", "/run/c/gate": "sesame"])
         harness = BridgeHarness(
             settings: try BridgeSettings(configuration, instanceID: "effects"), store: StoreStage())
     }
@@ -104,6 +106,16 @@ final class EffectStage {
         lines.first { $0.contains(" FAIL ") }.map { String($0.split(separator: " ")[3]) } ?? "none"
     }
 
+    /// The client reads a message; the read receipts for it.
+    func receipts() -> String {
+        send("JOIN #lobby")
+        says("Ada")
+        _ = sentCount()
+        harness.send(1, "MARKREAD #lobby timestamp=2026-11-21T13:00:00.000Z")
+        harness.advance(by: .seconds(5))
+        return String(sentCount())
+    }
+
     /// The messages that the backend has got since the last look.
     func sentCount() -> Int {
         harness.takeOutputs().count { if case .upstream(_, .frame) = $0 { true } else { false } }
@@ -158,6 +170,8 @@ struct KeyEffectTests {
 
     /// One table cannot be written twice.
     private static func merged(_ sections: String, _ given: String) -> String {
+        // Further keys of the table that is given.
+        guard sections.hasPrefix("[") else { return given + sections }
         let head = sections.prefix { $0 != "\n" }
         guard given.hasPrefix(head) else { return sections + "\n" + given }
         return given + "\n" + sections.dropFirst(head.count + 1)
@@ -217,7 +231,21 @@ struct KeyEffectTests {
 
     private static let alice = "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\n"
 
+    private static func gateway(_ password: String) -> KeyEffect {
+        KeyEffect.of(
+            "identity", "webirc", "[{ \(password), from = [\"127.0.0.1\"] }]", "127.0.0.1", "192.0.2.7",
+            given: "[identity]\nrequire_login = \"never\"", see: gatewayClient)
+    }
+
+    /// A gateway names its client's address, which WHOIS shows.
+    @Sendable private static func gatewayClient(_ stage: EffectStage) -> String {
+        stage.harness.connect(1)
+        for line in ["WEBIRC sesame gate host 192.0.2.7", "NICK ann", "USER u 0 * :r"] { stage.harness.send(1, line) }
+        return stage.send("WHOIS ann").contains { $0.contains("192.0.2.7") } ? "192.0.2.7" : "127.0.0.1"
+    }
+
     private static let identity = [
+        gateway("password_credential = \"gate\""), gateway("password = \"sesame\""),
         KeyEffect.of(
             "identity", "registration_before_connect", "false", "before-connect,custom-account-name other",
             "custom-account-name COMPLETE_CONNECTION_REQUIRED", given: "[identity]\nregistration = \"on\""
@@ -262,6 +290,21 @@ struct KeyEffectTests {
             stage.harness.start()
             let lines = stage.register("alice", pass: "alice:pencil") + stage.send("WHOIS alice")
             return lines.contains { $0.contains(" 330 ") } ? "900" : "guest"
+        },
+        KeyEffect(
+            key: "accounts.password_file", sections: "[[accounts]]\nname = \"alice\"\npassword_file = \"/hash\"",
+            byDefault: "guest", changed: "900"
+        ) { stage in
+            stage.harness.start()
+            let lines = stage.register("alice", pass: "alice:pencil") + stage.send("WHOIS alice")
+            return lines.contains { $0.contains(" 330 ") } ? "900" : "guest"
+        },
+        KeyEffect(
+            key: "accounts.receipts", sections: "receipts = \"off\"", given: alice, byDefault: "1", changed: "0"
+        ) { stage in
+            stage.harness.start()
+            stage.register("alice", caps: "draft/read-marker", pass: "alice:pencil")
+            return stage.receipts()
         },
         account("rooms", "rooms = []", "JOIN", "403") { stage in
             stage.harness.start()
@@ -360,6 +403,11 @@ struct KeyEffectTests {
             stage.harness.start()
             stage.harness.advance(by: .seconds(90))
             return stage.state?.hasFailed == true ? "failed" : "waits"
+        },
+        KeyEffect.room("receipts", "\"off\"", "1", "0") { stage in
+            stage.harness.start()
+            stage.register(caps: "draft/read-marker")
+            return stage.receipts()
         },
         KeyEffect.room("required", "false", "503", "200") { stage in
             stage.harness.acceptsConnections = false
