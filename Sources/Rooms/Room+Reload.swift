@@ -10,7 +10,13 @@ extension Room {
     /// - Parameter reconnects: the links are opened anew, as after an outage: messages wait, and what was missed is fetched.
     package func reload(_ settings: RoomSettings, reconnects: Bool, _ context: RoomsContext) {
         take(settings, context.upstream)
-        if reconnects { reconnect("the configuration has changed", context) }
+        if reconnects {
+            let reason = "the configuration has changed"
+            _ = reconnect(reason, restartsTry: true, context)
+            for own in own.sorted {
+                handle(own.link.reopen(reason, restartsTry: true, context).events, from: own, context)
+            }
+        }
         switch settings.connect {
         case .always:
             life.occupied()
@@ -18,12 +24,6 @@ extension Room {
             if !isLoading { startForWaiting(context) }
         case .whileJoined: vacated(context)
         }
-    }
-
-    /// Opens the room's link anew, and those of accounts.
-    package func reconnect(_ reason: String, _ context: RoomsContext) {
-        handle(link.reconnect(reason, context), context)
-        for own in own.sorted { handle(own.link.reconnect(reason, context), from: own, context) }
     }
 
     /// The configuration no longer has the room, and nobody is in it: it is closed once its messages are sent.

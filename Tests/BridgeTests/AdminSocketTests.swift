@@ -165,7 +165,8 @@ struct AdminSocketTests {
         #expect(try await stage.run(.changeRoom(.disable, room: "#lobby")).text == "lobby is disabled\n")
         #expect(try await stage.run(.changeRoom(.disable, room: "lobby")).text == "lobby is disabled already\n")
         #expect(
-            try await stage.run(.changeRoom(.reconnect, room: "lobby")).text == "lobby is disabled: enable it first\n")
+            try await stage.run(.changeRoom(.reconnect, room: "lobby")).text
+                == "The link of lobby was disabled at the admin socket: enable it there first\n")
         #expect(try await stage.ask(.ready).done["ready"]?.bool == true)
         let room = try await stage.ask(.status).done["rooms"]?.array?.first
         #expect(room?["disabled"]?.bool == true && room?["state"]?.string == "stopped")
@@ -180,7 +181,7 @@ struct AdminSocketTests {
         #expect(said == 1)
         #expect(
             try await stage.run(.changeRoom(.reconnect, room: "lobby")).text
-                == "the link of lobby was closed and is opened anew\n")
+                == "The link of lobby was closed and is opened anew\n")
         await #expect(
             throws: AdminClientError.failed(AdminFailure(.notFound, "there is no room \"lobyb\"; there are: lobby"))
         ) {

@@ -112,7 +112,7 @@ struct ServiceRoomTests {
         _ = harness.takeOutputs()
         #expect(ask("rooms", 1)[1] == "#attic: 1 person, you among them; linked to chat.example")
         enter(harness, 4, "chef", pass: "chef:a")
-        #expect(ask("reconnect lobby", 4) == ["#lobby has no link now: it is opened when somebody enters."])
+        #expect(ask("reconnect lobby", 4) == ["#lobby has no link now: it is opened when a user enters."])
         #expect(harness.violations == [])
     }
 

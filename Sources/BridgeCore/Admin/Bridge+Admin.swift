@@ -25,11 +25,11 @@ extension Bridge {
     }
 
     /// Nil: there is no such room.
-    package func reconnect(_ name: String, now: Now) -> Room.Reconnection? {
+    package func reconnect(_ name: String, now: Now) -> UpstreamSession.Reopening? {
         context.now = now
         guard let room = room(named: name) else { return nil }
         retryLogin(room.settings.backend, now: now)
-        return room.reconnect(context)
+        return room.reconnect("an administrator asked for a new link", context)
     }
 
     /// Closes a room's link until ``enable(_:now:)``. Nil: there is no such room; false: it is disabled already.

@@ -4,6 +4,7 @@ import ChatModel
 import JSONText
 import Rooms
 import Transport
+import Upstream
 
 /// What the requests of ``AdminTable`` do: they read the bridge, or call one of its verbs.
 final class AdminService {

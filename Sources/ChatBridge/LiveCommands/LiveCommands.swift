@@ -2,6 +2,7 @@ import Configuration
 import Glibc
 import JSONText
 import Transport
+import Upstream
 import WireBytes
 
 /// The commands at a running bridge: they ask at its admin socket, and write what it answers.
@@ -138,12 +139,9 @@ struct LiveCommands {
             switch (request, done["outcome"]?.string) {
             case (.disable, _): isChanged ? "\(name) is disabled" : "\(name) is disabled already"
             case (.enable, _): isChanged ? "\(name) is enabled" : "\(name) is not disabled"
-            case (_, "reopening"?): "the link of \(name) was closed and is opened anew"
-            case (_, "trying"?): "the link of \(name) is tried now"
-            case (_, "under-way"?): "the link of \(name) is being opened already"
-            case (_, "on-demand"?): "\(name) has no link now: it is opened when a user enters"
-            case (_, "disabled"?): "\(name) is disabled: enable it first"
-            case (_, let other): "\(name): \(TextScreen.clean(other ?? "done"))"
+            case (_, let outcome):
+                UpstreamSession.Reopening(rawValue: outcome ?? "")?.sentence(name)
+                    ?? "\(name): \(TextScreen.clean(outcome ?? "done"))"
             }
         write([sentence])
     }

@@ -256,17 +256,11 @@ extension IRCServer {
 
     func reconnect(_ name: String, _ session: IRCSession) {
         guard let room = serviceRoom(name, session) else { return }
-        let host = room.settings.url.host
         // A login waiting for its next attempt delays the room's link.
         serverWishes.append(.retryLogin(at: room.settings.backend))
-        switch room.reconnect(context) {
-        case .reopening: say("The link of \(room.channel) to \(host) was closed and is opened anew.", to: session)
-        case .trying: say("\(host) is tried now for \(room.channel).", to: session)
-        case .onDemand:
-            say("\(room.channel) has no link now: it is opened when somebody enters.", to: session)
-        case .underWay: return say("\(room.channel) is being linked to \(host) at this moment.", to: session)
-        case .disabled: return say("The link of \(room.channel) was disabled at the admin socket.", to: session)
-        }
+        let outcome = room.reconnect("an administrator asked for a new link", context)
+        say(outcome.sentence(room.channel) + ".", to: session)
+        guard outcome != .underWay, outcome != .disabled else { return }
         note(
             .info, "link-renewed", "an administrator asked for a new link", of: session,
             ["room": room.settings.name, "nick": session.displayNick])

@@ -11,36 +11,16 @@ import Upstream
 // an outage. Own links of accounts are not affected.
 
 extension Room {
-    package enum Reconnection: String, Sendable {
-        /// The link was closed and is opened anew.
-        case reopening
-        /// The wait for the next try is over.
-        case trying
-        /// It is being opened already.
-        case underWay = "under-way"
-        /// It has no link now; it is opened when a user enters.
-        case onDemand = "on-demand"
-        case disabled
-    }
-
     /// Opens a new link in place of the present one, or ends the wait for the next try.
-    package func reconnect(_ context: RoomsContext) -> Reconnection {
-        if isDisabled { return .disabled }
-        switch link.state {
-        case .open where !isLeaving:
-            dropLink("an administrator asked for a new link", context)
-            link.start(context)
-            return .reopening
-        case .waiting:
-            link.start(context)
-            return .trying
-        case .stopped, .closing, .open: return .onDemand
-        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking: return .underWay
-        }
-    }
-
-    private func dropLink(_ reason: String, _ context: RoomsContext) {
-        handle(context.drive(link) { link.drop(reason, &$0) }, context)
+    ///
+    /// - Parameter restartsTry: a try under way begins again: its settings are of before.
+    package func reconnect(
+        _ reason: String, restartsTry: Bool = false, _ context: RoomsContext
+    ) -> UpstreamSession.Reopening {
+        if isLeaving { return isDisabled ? .disabled : .onDemand }
+        let (outcome, events) = link.reopen(reason, restartsTry: restartsTry, context)
+        handle(events, context)
+        return outcome
     }
 
     package var isDisabled: Bool { link.isDisabled }
@@ -51,7 +31,7 @@ extension Room {
         link.setDisabled(true)
         let reason = "an administrator disabled it"
         if link.state == .open, !isLeaving {
-            dropLink(reason, context)
+            handle(context.drive(link) { link.drop(reason, &$0) }, context)
         } else if !locals.isEmpty {
             notice("The link to \(settings.url.host) stays closed: \(reason).")
         }

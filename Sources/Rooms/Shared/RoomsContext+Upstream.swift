@@ -54,12 +54,10 @@ extension UpstreamSession {
 
     package func stop(_ context: RoomsContext) -> [LinkEvent] { context.drive(self) { stop(&$0) } }
 
-    /// Opens a link that is wanted anew, at once.
-    func reconnect(_ reason: String, _ context: RoomsContext) -> [LinkEvent] {
-        guard state != .stopped, state != .closing else { return [] }
-        let events = state == .waiting ? [] : context.drive(self) { drop(reason, &$0) }
-        start(context)
-        return events
+    func reopen(
+        _ reason: String, restartsTry: Bool = false, _ context: RoomsContext
+    ) -> (outcome: Reopening, events: [LinkEvent]) {
+        context.drive(self) { reopen(reason, restartsTry: restartsTry, &$0) }
     }
 
     package func send(_ frames: [EncodedFrame], _ context: RoomsContext) -> Bool {

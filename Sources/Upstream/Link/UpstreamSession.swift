@@ -795,6 +795,49 @@ package final class UpstreamSession {
         return takeEvents()
     }
 
+    package enum Reopening: String, Sendable {
+        /// The link was closed and is opened anew.
+        case reopening
+        /// The wait for the next try is over.
+        case trying
+        /// It is being opened already.
+        case underWay = "under-way"
+        /// It has no link now; it is opened when a user enters.
+        case onDemand = "on-demand"
+        case disabled
+
+        /// Without a full stop.
+        package func sentence(_ room: String) -> String {
+            switch self {
+            case .reopening: "The link of \(room) was closed and is opened anew"
+            case .trying: "The link of \(room) is tried now"
+            case .underWay: "The link of \(room) is being opened already"
+            case .onDemand: "\(room) has no link now: it is opened when a user enters"
+            case .disabled: "The link of \(room) was disabled at the admin socket: enable it there first"
+            }
+        }
+    }
+
+    /// Opens a link that is wanted anew, at once.
+    ///
+    /// - Parameter restartsTry: a try under way begins again: its settings are of before.
+    package func reopen(
+        _ reason: String, restartsTry: Bool, _ turn: inout Turn
+    ) -> (outcome: Reopening, events: [LinkEvent]) {
+        var outcome = Reopening.reopening
+        switch state {
+        case .stopped where isDisabled, .closing where isDisabled: return (.disabled, [])
+        case .stopped, .closing: return (.onDemand, [])
+        case .waiting: outcome = .trying
+        case .open: fail(reason, &turn)
+        case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking:
+            guard restartsTry else { return (.underWay, []) }
+            fail(reason, &turn)
+        }
+        start(&turn)
+        return (outcome, takeEvents())
+    }
+
     private func loginDelay(ends: Int, _ turn: inout Turn) -> Duration {
         ReconnectPolicy.loginDelay(ends: ends, jitter: settings.backoff.jitter, random: &turn.random)
     }
