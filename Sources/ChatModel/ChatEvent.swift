@@ -95,7 +95,7 @@ public struct ChatMessage: Hashable, Sendable {
         init() {}
 
         mutating func changeTexts(_ change: (String) -> String) {
-            for index in annotations.indices { annotations[index].value = annotations[index].value.map(change) }
+            annotations = annotations.map { StoredTag(name: $0.name, value: $0.value.map(change)) }
         }
     }
 

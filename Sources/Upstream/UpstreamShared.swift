@@ -21,7 +21,7 @@ package final class UpstreamShared {
     package private(set) var secretsVersion = 0
     private var lastCall: UInt64 = 0
     /// Receives the frames of all links; nil, as nearly always: nobody watches.
-    package var frameTap: ((TappedFrame) -> Void)?
+    private(set) var frameTap: ((TappedFrame) -> Void)?
 
     /// - Parameter connectsPerSecond: over all links together; nil: no limit.
     package init(connectsPerSecond: Double?, backends: [BackendSettings]) {
@@ -52,6 +52,9 @@ package final class UpstreamShared {
     }
 
     func secretsChanged() { secretsVersion &+= 1 }
+
+    /// Passes on the frames of all links; nil ends it.
+    package func watch(_ tap: ((TappedFrame) -> Void)?) { frameTap = tap }
 
     /// A number for a call to a backend.
     package func nextCall() -> BackendCallID {

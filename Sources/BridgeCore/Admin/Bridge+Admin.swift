@@ -66,7 +66,7 @@ extension Bridge {
         passages: ((RoomPassage) -> Void)?, frames: ((TappedFrame) -> Void)?
     ) {
         context.watch(passages)
-        context.upstream.frameTap = frames
+        context.upstream.watch(frames)
     }
 
     // MARK: - Messages

@@ -9,14 +9,14 @@ final class AdminExchange {
     private let connection: ConnectionID
     private(set) var isOpen = true
     /// Its items end with the connection only.
-    var isStream = false
-    /// Called once, when the answer is complete or the client is gone.
-    var ended: (() -> Void)?
+    let isStream: Bool
+    private var ended: (() -> Void)?
     private var continuation: (() -> Void)?
 
-    init(_ server: AdminServer, _ connection: ConnectionID, _ transport: Transport) {
+    init(_ server: AdminServer, _ connection: ConnectionID, isStream: Bool = false, _ transport: Transport) {
         self.server = server
         self.connection = connection
+        self.isStream = isStream
         self.transport = transport
     }
 
@@ -50,6 +50,9 @@ final class AdminExchange {
         continuation = body
         transport.notifyWhenDrained(connection)
     }
+
+    /// Called once, when the answer is complete or the client is gone.
+    func whenEnded(_ body: @escaping () -> Void) { ended = body }
 
     func drained() {
         guard let body = continuation else { return }

@@ -127,12 +127,11 @@ final class AdminServer: LoopClient {
     }
 
     private func answer(_ line: [UInt8], _ id: ConnectionID, _ peer: Peer, _ transport: Transport) {
-        let exchange = AdminExchange(self, id, transport)
-        peer.running = exchange
         do throws(AdminFailure) {
             let call = try AdminCall(line: line)
             let row = AdminTable.row(call.request)
-            exchange.isStream = row.streams
+            let exchange = AdminExchange(self, id, isStream: row.streams, transport)
+            peer.running = exchange
             if row.isLogged {
                 note(
                     BridgeNote(
@@ -144,6 +143,8 @@ final class AdminServer: LoopClient {
             }
             row.handle(service, call, exchange)
         } catch {
+            let exchange = AdminExchange(self, id, transport)
+            peer.running = exchange
             exchange.fail(error.code, error.message)
         }
     }

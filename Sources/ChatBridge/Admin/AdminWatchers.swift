@@ -20,7 +20,7 @@ final class AdminWatchers {
     func add(_ exchange: AdminExchange, room: String?, isRaw: Bool, _ bridge: Bridge) {
         let id = ObjectIdentifier(exchange)
         watchers[id] = Watcher(exchange: exchange, room: room, isRaw: isRaw)
-        exchange.ended = { [unowned self, unowned bridge] in
+        exchange.whenEnded { [unowned self, unowned bridge] in
             watchers[id] = nil
             attach(bridge)
         }

@@ -135,10 +135,17 @@ struct ConnectReport: Equatable, Sendable {
     var room: String
     /// The address without secrets.
     var url: String
-    var steps: [Step] = []
+    private(set) var steps: [Step] = []
     var advice: ConnectAdvice?
 
     var isGood: Bool { advice == nil }
+
+    mutating func append(_ step: Step) { steps.append(step) }
+
+    /// Adds to what is known of the last step of its kind.
+    mutating func describe(_ step: ConnectStep, _ detail: String) {
+        if let index = steps.lastIndex(where: { $0.step == step }) { steps[index].detail = detail }
+    }
 
     /// Lines for people.
     var text: String {

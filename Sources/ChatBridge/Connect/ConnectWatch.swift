@@ -77,10 +77,10 @@ final class ConnectWatch {
 
     private func advance(_ room: RoomID, to step: ConnectStep, _ now: MonotonicInstant) {
         guard var link = open[room], link.current?.step != step else { return }
-        if let (last, since) = link.current { link.report.steps.append(link.step(last, since, now)) }
+        if let (last, since) = link.current { link.report.append(link.step(last, since, now)) }
         // A connection that stood at the end of the turn in which it began.
         if step == .handshake, !link.report.steps.contains(where: { $0.step == .tcp }) {
-            link.report.steps.append(ConnectReport.Step(step: .tcp, milliseconds: 0))
+            link.report.append(ConnectReport.Step(step: .tcp, milliseconds: 0))
         }
         link.current = (step, now)
         open[room] = link
@@ -98,9 +98,7 @@ final class ConnectWatch {
         let text = words.joined(separator: "; ")
         open[room]?.detail[.tls] = text
         // TLS was settled in the turn before.
-        if let index = open[room]?.report.steps.lastIndex(where: { $0.step == .tls }) {
-            open[room]?.report.steps[index].detail = text
-        }
+        open[room]?.report.describe(.tls, text)
     }
 
     private func fail(_ progress: LinkProgress, _ reason: String, _ now: MonotonicInstant) {
@@ -109,7 +107,7 @@ final class ConnectWatch {
         var failed = link.step(step, since, now)
         failed.isGood = false
         failed.detail = reason
-        link.report.steps.append(failed)
+        link.report.append(failed)
         link.report.advice = .about(step, status: progress.status, isProxied: link.isProxied)
         settled[progress.room] = link.report
     }
@@ -123,7 +121,7 @@ final class ConnectWatch {
                 last.detail = "the backend gave none"
                 link.report.advice = .about(.history, status: nil, isProxied: false)
             }
-            link.report.steps.append(last)
+            link.report.append(last)
         }
         settled[progress.room] = link.report
     }

@@ -185,15 +185,15 @@ final class BridgeDriver: TransportDelegate {
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         if let room = roomsByConnection[id] {
-            traffic.upstream.received += bytes.count
+            traffic.upstreamReceived(bytes.count)
             bridge.upstreamReceived(room, bytes, now: Self.now(transport))
         } else if !webSockets.isEmpty, let peer = webSockets.peers[id] {
-            traffic.clients.received += bytes.count
+            traffic.clientReceived(bytes.count)
             return webSocketReceived(id, peer, bytes, transport)
         } else if !webSockets.isEmpty, let place = webSockets.place(ofOpening: id) {
             return openingReceived(id, place.listener, place.peer, bytes, transport)
         } else {
-            traffic.clients.received += bytes.count
+            traffic.clientReceived(bytes.count)
             bridge.clientReceived(id.client, bytes, now: Self.now(transport))
         }
         run(transport)
@@ -330,10 +330,10 @@ final class BridgeDriver: TransportDelegate {
     private func run(_ action: BridgeAction, _ transport: Transport) {
         switch action {
         case .send(let client, let slice):
-            traffic.clients.sent += slice.count
+            traffic.clientSent(slice.count)
             transport.send(client.connection, webSockets.form(slice, for: client.connection))
         case .fanOut(let slice, let clients, let except):
-            traffic.clients.sent += slice.count * clients.count
+            traffic.clientSent(slice.count * clients.count)
             guard webSockets.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
             for client in clients where client != except {
                 transport.send(client.connection, slice)
@@ -371,7 +371,7 @@ final class BridgeDriver: TransportDelegate {
             securing.insert(room)
             transport.startTLS(id, tlsSettings(room), host: host)
         case .sendUpstream(let room, let slice):
-            traffic.upstream.sent += slice.count
+            traffic.upstreamSent(slice.count)
             if let id = connectionsByRoom[room] { transport.send(id, slice) }
         case .closeUpstream(let room, let flush): closeUpstream(room, flush: flush, transport)
         case .checkPassword(let check): run(check, transport)

@@ -51,7 +51,6 @@ struct ConfigurationCompletion {
         configuration.server.complete(environment, isNamed: origin("server.name") != nil)
     }
 
-    /// Stores a completed room.
     /// Finds the sockets that listeners name, where the service manager's are known.
     mutating func findSockets() {
         for index in configuration.listeners.indices {
@@ -60,7 +59,7 @@ struct ConfigurationCompletion {
         }
         for index in configuration.http.indices {
             guard let named = configuration.http[index].bind.sockets else { continue }
-            configuration.http[index].bind.sockets = found(named, at: "http[\(index)].bind")
+            configuration.http[index].resolve(found(named, at: "http[\(index)].bind"))
         }
     }
 
@@ -84,7 +83,10 @@ struct ConfigurationCompletion {
         return named
     }
 
+    /// Stores a completed room.
     mutating func store(_ room: RoomConfiguration, at index: Int) { configuration.rooms[index] = room }
 
-    mutating func store(_ room: RoomConfiguration, atBackend index: Int) { configuration.backends[index].room = room }
+    mutating func store(_ room: RoomConfiguration, atBackend index: Int) {
+        configuration.backends[index].complete(room)
+    }
 }

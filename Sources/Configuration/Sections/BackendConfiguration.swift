@@ -13,6 +13,9 @@ package struct BackendConfiguration: Equatable, Sendable {
     /// Where HTTP calls go; nil for a socket file without `http_base`.
     package var httpBase: HTTPURL? { room.effectiveHTTPBase }
 
+    /// Takes the defaults with what follows from them.
+    mutating func complete(_ room: RoomConfiguration) { self.room = room }
+
     /// The keys that rooms do not have, or not in this form.
     static let ownRows: [ConfigurationKey<Self>] = [
         ConfigurationKey(

@@ -29,6 +29,8 @@ package struct HTTPConfiguration: Equatable, Sendable {
     /// Metrics are split by room.
     package var hasRoomLabels = true
 
+    mutating func resolve(_ found: NamedSockets) { bind.resolve(found) }
+
     /// A shorter token can be guessed.
     static let shortestToken = 16
 
@@ -119,7 +121,7 @@ package struct HTTPListenerAddress: Hashable, ConfigurationText {
     package var scheme: Scheme
     package var endpoint: HostPort
     /// Sockets of the service manager, instead of ``endpoint``.
-    package var sockets: NamedSockets?
+    package private(set) var sockets: NamedSockets?
 
     package var description: String {
         guard let sockets else { return "\(scheme.rawValue)://\(endpoint)" }
@@ -132,6 +134,8 @@ package struct HTTPListenerAddress: Hashable, ConfigurationText {
         self.scheme = scheme
         self.endpoint = endpoint
     }
+
+    mutating func resolve(_ found: NamedSockets) { sockets = found }
 
     /// Parses `http://HOST[:PORT]`, `https://HOST[:PORT]` and `http+insecure://HOST[:PORT]`, each also as `SCHEME+fd://NAME`. Port 0
     /// takes any free port.
