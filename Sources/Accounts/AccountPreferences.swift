@@ -201,6 +201,17 @@ package final class AccountPreferences {
         }
     }
 
+    /// Unmutes a person for all.
+    ///
+    /// - Returns: the changed preferences of accounts.
+    package func forget(_ target: Target) -> [StoredChoices] {
+        owners(muting: target).compactMap { owner in
+            unmute(target, for: owner)
+            guard case .account(let name) = owner else { return nil }
+            return stored(of: name)
+        }
+    }
+
     /// Purges the preferences of an earlier account of this name, folded, at its reuse.
     ///
     /// - Returns: the change; nil: there were none.

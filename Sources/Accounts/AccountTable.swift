@@ -91,6 +91,14 @@ package final class AccountTable {
         for owner in account.tokenOwners { nameByToken[Array(owner.utf8)] = folded }
     }
 
+    /// Removes a registered account. False: there is none of that name.
+    package func removeRegistered(_ name: String) -> Bool {
+        guard registered.removeValue(forKey: fold(name)) != nil else { return false }
+        let configured = byName.values.filter { configuredNames.contains($0.name) }
+        take(configured)
+        return true
+    }
+
     /// Adds a registered account. False: a configured account has that name and takes precedence.
     package func addRegistered(_ account: AccountSettings) -> Bool {
         guard self[account.name] == nil else { return false }

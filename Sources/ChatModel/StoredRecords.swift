@@ -141,6 +141,22 @@ extension StoredMessage {
         clientTags = []
         isTakenBack = true
     }
+
+    /// Only ids, time and place stay.
+    public mutating func erase() {
+        takeBack()
+        (nick, source, account, client, replyTo) = ("", "", nil, nil, nil)
+        sender = ChatPerson()
+        if author != nil { author = .erased }
+    }
+
+    public var isErased: Bool { isTakenBack && nick.isEmpty && source.isEmpty }
+
+    /// The msgid of the message to which it was done.
+    public var target: String? {
+        guard Kind.ofDeeds.contains(kind) else { return nil }
+        return clientTags.first { $0.name == Self.replyTag }?.value
+    }
 }
 
 /// A message of an IRC user that was accepted and is not known to have arrived.

@@ -18,6 +18,8 @@ package final class WhowasHistory {
         entries.append(Entry(person: person, leftAt: at))
     }
 
+    package func forget(_ matches: (Person) -> Bool) { entries.removeAll { matches($0.person) } }
+
     /// Entries for which `matches` holds, newest first.
     package func find(_ matches: (Person) -> Bool) -> [Entry] { entries.reversed().filter { matches($0.person) } }
 }

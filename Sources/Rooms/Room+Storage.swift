@@ -8,6 +8,12 @@ import Upstream
 extension Room {
     /// Restores the state of the previous process. Called before the link is opened and before any JOIN.
     package func restore(_ stored: StoredRoom, _ context: RoomsContext) {
+        var stored = stored
+        for person in life.erased {
+            for index in stored.messages.indices where person.wrote(stored.messages[index], in: storedKey) {
+                stored.messages[index].erase()
+            }
+        }
         restoreOrder(stored, context)
         restoreOutbox(stored, context)
         restoreReading(stored, context)
@@ -40,6 +46,28 @@ extension Room {
             guard let id = item.entry.storedID else { continue }
             context.keep(.leaveOutbox(id), about: id)
         }
+    }
+
+    // MARK: - Erasure
+
+    /// Erases what is in memory of a person; the store does the same in the file. Messages in the outbox are sent, and
+    /// erased then (``confirmed(_:by:upstreamID:at:_:_:)``).
+    package func erase(_ person: StoredPerson, _ context: RoomsContext) -> StoredErasure {
+        recent.erase(person, on: settings.backend)
+        life.erases(person)
+        // Pages of the backend's history.
+        older.drop()
+        if case .account(_, let ids) = person {
+            for author in ids.sorted(by: { $0.canonical < $1.canonical }) {
+                forget(author: author, as: .erased, context)
+            }
+            for item in lane.eraseFailed() + own.eraseFailed() {
+                guard let id = item.entry.storedID else { continue }
+                context.keep(.leaveOutbox(id), about: id)
+            }
+        }
+        if case .upstream(backend: settings.backend, let reader) = person { reportedReceipts.forget(reader: reader) }
+        return archive.erase(person, in: storedKey)
     }
 
     /// A restored message, reassigned if its author's account was purged.

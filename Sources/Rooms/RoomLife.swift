@@ -13,6 +13,8 @@ package final class RoomLife {
     package private(set) var isOpening = false
     /// Former authors whose accounts were purged, and their replacement, while the stored room is being read.
     private var disowned: [ChatID: ChatID] = [:]
+    /// People erased while the stored room is being read.
+    private(set) var erased: [StoredPerson] = []
 
     func opens() { isOpening = true }
 
@@ -39,11 +41,13 @@ package final class RoomLife {
 
     func loaded() {
         isLoading = false
-        disowned = [:]
+        (disowned, erased) = ([:], [])
     }
 
     /// The stored room may have been read before the store applies this.
     func disowns(_ author: ChatID, as nobody: ChatID) { if isLoading { disowned[author] = nobody } }
+
+    func erases(_ person: StoredPerson) { if isLoading { erased.append(person) } }
 
     func replacement(of author: ChatID) -> ChatID? { disowned[author] }
 }

@@ -90,6 +90,19 @@ public final class Store: Sendable {
         core.submit(ticket, operations)
     }
 
+    // MARK: - Erasure
+
+    /// Erases a person, behind all writes submitted before. Takes as long as it takes to read all messages and to write
+    /// the file anew; other writes go on between its steps.
+    ///
+    /// - Parameter done: called on the writer's thread. A failure leaves it incomplete; another erasure completes it.
+    public func erase(
+        _ person: StoredPerson, _ done: @escaping @Sendable (Result<StoredErasure, StoreFailure>) -> Void
+    ) {
+        guard core.inbox.withLock({ $0.stage == .running }) else { return done(.failure(.closed)) }
+        core.onWriter { $0.erase(person, done) }
+    }
+
     // MARK: - Questions
 
     // `done` is called once, on the reader's thread, or at once when the question cannot be asked.

@@ -131,7 +131,7 @@ extension IRCServer {
         guard let account = registrations.finishHashing(key, verifier, under: context.ledger.next, at: context.now.wall)
         else { return }
         context.keep(.account(account))
-        forgetEarlier(account.name)
+        _ = purge(account.name, as: context.freshChatID())
     }
 
     /// Completes the registrations whose accounts are on disk.
@@ -231,24 +231,30 @@ extension IRCServer {
     // An IRC user's upstream id is derived from the account's name as spelled, so messages and markers are found by
     // that id; all other data is stored under the folded name.
 
-    /// Purges an earlier account's data. The purge and the new account are one write to the store, so that an account
-    /// never has another's data.
-    private func forgetEarlier(_ account: String) {
-        if let chosen = choices.reset(account: AccountName.fold(account)) { context.keep(.choices(chosen)) }
-        forgetConversations(ofEarlier: account)
-        for change in memberships.reset(account: account) { context.keep(change) }
-        forgetCursors(ofEarlier: account)
-        forgetAuthors(ofEarlier: account)
-    }
-
-    private func forgetCursors(ofEarlier account: String) {
-        for (client, room) in cursors.drop(account: account) {
+    /// Purges an account's data. The purge and a new account are one write to the store, so that an account never has
+    /// another's data.
+    ///
+    /// - Parameter nobody: the author of its messages from now on.
+    /// - Returns: how much there was, without messages.
+    func purge(_ account: String, as nobody: ChatID) -> StoredErasure {
+        var purged = StoredErasure()
+        if let chosen = choices.reset(account: AccountName.fold(account)) {
+            context.keep(.choices(chosen))
+            purged.records += 1
+        }
+        purged.conversations += forgetConversations(of: account)
+        let left = memberships.reset(account: account)
+        for change in left { context.keep(change) }
+        let dropped = cursors.drop(account: account)
+        for (client, room) in dropped {
             context.keep(.dropCursor(account: client.account, client: client.client, room))
         }
+        purged.records += left.count + dropped.count
+        purgeAuthors(account, as: nobody)
+        return purged
     }
 
-    private func forgetAuthors(ofEarlier account: String) {
-        let nobody = context.freshChatID()
+    private func purgeAuthors(_ account: String, as nobody: ChatID) {
         // Private read markers belong to a backend without a name.
         for backend in keptBackends.union([""]).sorted() {
             let author = context.identities.puppetID(account: account, backend: backend)

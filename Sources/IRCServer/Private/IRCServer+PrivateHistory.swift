@@ -168,9 +168,12 @@ extension IRCServer {
     }
 
     /// Purges the conversations of an earlier account of this name.
-    func forgetConversations(ofEarlier account: String) {
+    /// - Returns: how many there were.
+    func forgetConversations(of account: String) -> Int {
+        let before = privateMessages.conversations.count
         privateMessages.forget(account: account)
         keepConversationChanges()
+        return before - privateMessages.conversations.count
     }
 
     // MARK: - Queries

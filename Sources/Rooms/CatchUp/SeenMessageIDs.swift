@@ -17,10 +17,20 @@ final class SeenMessageIDs {
     private var slots = SlotTable()
     /// The number of ids inserted since the start, dropped ones included.
     private(set) var total = 0
+    /// There are ids whose senders were erased: they are known from any sender.
+    private var hasErased = false
 
     func contains(_ key: Key) -> Bool { contains(key, SlotTable.hash(key)) }
 
-    private func contains(_ key: Key, _ hash: UInt32) -> Bool { slots.slot(hash) { ring[$0] == key } != nil }
+    private func contains(_ key: Key, _ hash: UInt32) -> Bool {
+        slots.slot(hash) { ring[$0] == key } != nil
+            || hasErased && key.sender != nil && contains(Key(id: key.id, sender: nil))
+    }
+
+    func insertErased(_ id: ChatID) {
+        hasErased = true
+        _ = insert(Key(id: id, sender: nil))
+    }
 
     /// The position at which each became known: numbers below ``total`` that grow. Copies; for histories.
     func places() -> [Key: Int] {

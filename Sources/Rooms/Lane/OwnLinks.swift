@@ -101,7 +101,12 @@ package final class OwnLinks {
     func takeResting(of account: String) -> Outbox? { resting.removeValue(forKey: account) }
 
     /// - Returns: failures whose authors no longer exist.
+    func eraseFailed() -> [FailedMessages.Item] {
+        sorted.flatMap { $0.eraseFailed() } + resting.keys.sorted().flatMap { resting[$0]?.eraseFailed() ?? [] }
+    }
+
     func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
-        resting.keys.sorted().flatMap { resting[$0]?.disown(author, as: nobody) ?? [] }
+        sorted.flatMap { $0.disown(author, as: nobody) }
+            + resting.keys.sorted().flatMap { resting[$0]?.disown(author, as: nobody) ?? [] }
     }
 }

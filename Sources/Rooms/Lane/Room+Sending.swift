@@ -97,12 +97,13 @@ extension Room {
         // Under the present nick; an old one may be free again.
         let person = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
         let source = person?.source ?? origin.source
+        let isErased = origin.puppet == .erased
         enter(
             msgid: msgid, upstreamID: isIDKnown ? id : nil, puppet: origin.puppet, nick: origin.nick,
             text: MessageText.action(origin.text) ?? origin.text, at: shownAt, context
         ) { sequence in
             let sentAs = entry.message.text
-            return StoredMessage(
+            var stored = StoredMessage(
                 sequence: sequence, msgid: msgid, upstreamID: isIDKnown ? id : nil,
                 sender: lane.sender(of: entry), at: shownAt, backendAt: at,
                 nick: person?.nick ?? origin.nick, source: source, account: origin.account, text: origin.text,
@@ -110,8 +111,10 @@ extension Room {
                 replyTo: origin.replyTo,
                 clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
                 author: origin.puppet, client: origin.clientName)
+            if isErased { stored.erase() }
+            return stored
         }
-        recent.went(up: entry.message.text, msgid: msgid)
+        if isErased { recent.erase(msgid: msgid) } else { recent.went(up: entry.message.text, msgid: msgid) }
         let client = authorClient(origin, context)
         let speaker = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
         show(

@@ -353,6 +353,8 @@ package class SendLane {
         outbox.disown(author, as: nobody)
     }
 
+    final func eraseFailed() -> [FailedMessages.Item] { outbox.eraseFailed() }
+
     /// The client's messages belong to its new name, and no longer to all of its old name.
     final func renameClient(_ client: ClientID, to name: String) { outbox.renameClient(client, to: name) }
 }

@@ -70,7 +70,23 @@ package final class MemoryLog {
 
     /// Undoes a removal.
     package func restore(_ before: [StoredMessage]) {
-        for row in before { modify(row.msgid) { $0 = row } }
+        for row in before { modify(row.msgid) { if !$0.isErased { $0 = row } } }
+    }
+
+    /// Erases a person's messages, and the actions on them.
+    func erase(_ person: StoredPerson, in room: StoredRoomKey) -> StoredErasure {
+        let msgids = Set(kept.lazy.filter { person.wrote($0, in: room) }.map(\.msgid))
+        var erased = StoredErasure()
+        for index in rows.indices.dropFirst(first)
+        where !rows[index].isErased
+            && (msgids.contains(rows[index].msgid) || rows[index].target.map(msgids.contains) ?? false)
+        {
+            erased.count(rows[index].kind)
+            byteCount -= rows[index].memoryByteCount
+            rows[index].erase()
+            byteCount += rows[index].memoryByteCount
+        }
+        return erased
     }
 
     // MARK: - Queries, as of the store

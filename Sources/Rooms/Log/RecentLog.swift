@@ -27,6 +27,8 @@ package final class RecentLog {
         fileprivate var changedTo: String?
         /// It can be neither answered nor quoted any more.
         package fileprivate(set) var isTakenBack = false
+        /// Its author is unknown too, and it cannot be restored.
+        fileprivate var isErased = false
 
         /// The first words, for a reply. Computed on demand: most messages are never answered.
         package var excerpt: String { MessageText.excerpt(beginning) }
@@ -165,10 +167,27 @@ package final class RecentLog {
 
     /// Undoes a redaction with the caller's copy.
     func restore(_ entry: Entry) {
-        guard let slot = slot(of: entry.msgid), ring[slot].isTakenBack else { return }
+        guard let slot = slot(of: entry.msgid), ring[slot].isTakenBack, !ring[slot].isErased else { return }
         ring[slot].beginning = entry.beginning
         ring[slot].wentUpAs = entry.wentUpAs
         ring[slot].isTakenBack = false
+    }
+
+    /// Removes the words and the author of a person's messages.
+    func erase(_ person: StoredPerson, on backend: String) {
+        for slot in ring.indices
+        where person.wrote(author: ring[slot].formerPuppet ?? ring[slot].puppet, sender: ring[slot].sender, on: backend)
+        {
+            erase(msgid: ring[slot].msgid)
+        }
+    }
+
+    func erase(msgid: String) {
+        guard let slot = slot(of: msgid) else { return }
+        takeBack(msgid: msgid)
+        ring[slot].isErased = true
+        (ring[slot].nick, ring[slot].sender, ring[slot].formerPuppet) = ("", ChatPerson(), nil)
+        if ring[slot].puppet != nil { ring[slot].puppet = .erased }
     }
 
     /// Reassigns the messages of an IRC user to a placeholder.

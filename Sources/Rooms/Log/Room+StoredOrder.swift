@@ -218,7 +218,9 @@ extension Room {
             msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author, sender: message.sender,
             nick: quoted?.nick ?? message.nick, text: quoted?.text ?? said, at: message.at)
         if isOfEarlier(message, context) { recent.disown(msgid: message.msgid, as: context.nobody) }
-        if message.isTakenBack {
+        if message.isErased {
+            recent.erase(msgid: message.msgid)
+        } else if message.isTakenBack {
             recent.takeBack(msgid: message.msgid)
         } else if message.author != nil {
             recent.went(up: wireText, msgid: message.msgid)
@@ -230,9 +232,12 @@ extension Room {
         }
         if let id = message.upstreamID {
             catchUp.ringTurned(to: seenIDs.total)
+            if message.isErased { return seenIDs.insertErased(id) }
             _ = seenIDs.insert(duplicateKey(id, message.sender.id))
             // Some backends replace the given id by their own.
             if let author = message.author { _ = seenIDs.insert(duplicateKey(id, author)) }
+        } else if message.isErased {
+            return
         } else if message.author == nil {
             seenTexts.restore(asFromWire(message, text: wireText))
         } else if traits.messageIDOrigin == .server {

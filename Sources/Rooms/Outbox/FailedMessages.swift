@@ -102,6 +102,11 @@ struct FailedMessages {
         return forgotten
     }
 
+    /// Removes what erased users sent in vain.
+    mutating func eraseAll() -> [Item] {
+        items.indices.reversed().filter { items[$0].entry.origin.puppet == .erased }.map { forget(at: $0) }
+    }
+
     // MARK: - Late confirmations
 
     mutating func take(id: ChatID, sender: ChatID?) -> OutboxEntry? {

@@ -347,6 +347,8 @@ struct Outbox {
         return failures.disown(author, as: nobody)
     }
 
+    mutating func eraseFailed() -> [FailedMessages.Item] { failures.eraseAll() }
+
     // MARK: - The store
 
     /// Resolves acceptances up to a ticket: they are persisted, or in `refused`. Changes in front of them may still

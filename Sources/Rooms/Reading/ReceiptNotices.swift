@@ -149,6 +149,15 @@ package final class ReportedReceipts {
 
     package func forget(author: ChatID) { count -= authors.removeValue(forKey: author)?.count ?? 0 }
 
+    func forget(reader: ChatPerson) {
+        for (author, readers) in authors {
+            for key in readers.keys where StoredPerson.areSame(key.person, reader) {
+                authors[author]?[key] = nil
+                count -= 1
+            }
+        }
+    }
+
     /// - Returns: the new positions; nil when there is no progress.
     @discardableResult
     package func enter(author: ChatID, reader: Person.RemoteKey, _ told: Told) -> Told? {

@@ -176,7 +176,7 @@ enum StoreFile {
             }
         try connection.execute(
             """
-            PRAGMA synchronous = \(sync); PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST;
+            PRAGMA synchronous = \(sync); PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON;
             PRAGMA cache_size = -\(cacheKiB); PRAGMA wal_autocheckpoint = \(checkpointPages);
             PRAGMA journal_size_limit = \(maxLogBytes);
             """)

@@ -25,7 +25,7 @@ final class StoreWriter {
     }
 
     let core: StoreCore
-    private let changes: StoreChanges
+    let changes: StoreChanges
     private let reportSettled: @Sendable (StoreSettlement) -> Void
     private let reportCondition: @Sendable (StoreCondition) -> Void
 
@@ -38,6 +38,8 @@ final class StoreWriter {
     /// Writes before this one in ``pending`` are applied in the preview; nil: there is none.
     private var previewEnd: Int?
     private var retention: StoreRetention
+    /// The first one is under way.
+    private var erasures: [(eraser: StoreEraser, done: @Sendable (Result<StoredErasure, StoreFailure>) -> Void)] = []
 
     init(
         _ core: StoreCore, settled: @escaping @Sendable (StoreSettlement) -> Void,
@@ -63,6 +65,7 @@ final class StoreWriter {
             case .broken: break
             }
             if health == .sound { applyRetention() }
+            if health == .sound { applyErasure() }
             if isClosing, head == pending.count || health != .sound || core.now() >= closeBy { break }
         }
         end()
@@ -103,7 +106,7 @@ final class StoreWriter {
     /// The time of the writer's own next work; nil: never.
     private func nextDuty(_ now: Int64) -> Int64? {
         switch health {
-        case .sound: retention.due(now)
+        case .sound: erasures.isEmpty ? retention.due(now) : now
         case .failing(let until): until
         case .broken: nil
         }
@@ -237,6 +240,7 @@ final class StoreWriter {
 
     private func fail(_ error: SQLiteError) {
         changes.rollBack()
+        failErasures(StoreFailure(error.sentence))
         if error.scope == .file {
             health = .broken
             StoreFile.markSuspect(core.settings.path)
@@ -307,10 +311,50 @@ final class StoreWriter {
     /// Removes messages now, and calls `done` at the end.
     func removeNow(_ done: @escaping @Sendable () -> Void) { retention.force(done) }
 
+    // MARK: - Erasure
+
+    func erase(_ person: StoredPerson, _ done: @escaping @Sendable (Result<StoredErasure, StoreFailure>) -> Void) {
+        guard health == .sound else { return done(.failure(StoreFailure("the store cannot write"))) }
+        do throws(SQLiteError) {
+            let after = head < pending.count ? pending[pending.count - 1].ticket : through
+            erasures.append((try StoreEraser(person, after: after, connection), done))
+        } catch {
+            done(.failure(StoreFailure(error.sentence)))
+        }
+    }
+
+    /// Does one step of the first one.
+    private func applyErasure() {
+        guard let first = erasures.first, first.eraser.after <= through else { return }
+        if first.eraser.isScrubbing {
+            erasures.removeFirst()
+            do throws(SQLiteError) {
+                try StoreEraser.scrub(core.settings, isExclusive: core.opening.exclusiveReason != nil)
+                first.done(.success(first.eraser.erased))
+            } catch {
+                first.done(
+                    .failure(StoreFailure("the file's free pages may still hold some of it: \(error.sentence)")))
+            }
+            return
+        }
+        do throws(SQLiteError) {
+            try erasures[0].eraser.step(changes)
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func failErasures(_ failure: StoreFailure) {
+        let failed = erasures
+        erasures = []
+        for erasure in failed { erasure.done(.failure(failure)) }
+    }
+
     // MARK: - The end
 
     private func end() {
         endPreview()
+        failErasures(.closed)
         if head < pending.count {
             health = .broken
             let writes = Array(pending[head...])
