@@ -81,7 +81,7 @@ class Run:
             for name, record in self.records.items():
                 files[os.path.join("records", name.replace("@", "."))] = sorted(record, key=lambda entry: entry["t"])
             with open(os.path.join(directory, "plan.json"), "w", encoding="utf-8") as file:
-                json.dump({"calm": self.is_calm}, file)
+                json.dump({"calm": self.is_calm, "began": START + 4000}, file)
             for name, entries in files.items():
                 with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
                     file.writelines(json.dumps(entry) + "\n" for entry in entries)
@@ -161,6 +161,9 @@ class ReloadTests(unittest.TestCase):
     def test_links_that_are_torn(self):
         self.run_.end(20, "typed", "/reef", code=None)
         self.expect("link")
+        self.run_.ends[0]["t"] = START + 3000
+        self.expect()
+        self.run_.ends[0]["t"] = START + 20_000
         # Among other faults, it may have been silent; and its own code is answered.
         self.run_.is_calm = False
         self.run_.end(20, "jwt-rooms", "/nave", code=1008)
