@@ -565,7 +565,9 @@ extension Room {
         func isKnown(_ message: ChatMessage) -> Bool {
             message.id == nil ? seenTexts.contains(message) : !isUnknown(message)
         }
-        guard let first = page.shown.firstIndex(where: { isMissed[$0] && !isKnown(page.told[$0]) }) else { return false }
+        guard let first = page.shown.firstIndex(where: { isMissed[$0] && !isKnown(page.told[$0]) }) else {
+            return false
+        }
         if isOvertaken(page) { return true }
         return page.shown[first...].contains { index in
             let message = page.told[index]
@@ -582,8 +584,8 @@ extension Room {
         let told = Set(page.told.compactMap(\.id))
         let end = catchUp.end(total: seenIDs.total)
         return seenIDs.places().contains { key, place in
-            guard place >= end, !told.contains(key.id), let entry = recent.entry(upstreamID: key.id) else { return false }
-            return entry.puppet == nil
+            guard place >= end, !told.contains(key.id) else { return false }
+            return recent.entry(upstreamID: key.id).map { $0.puppet == nil } ?? false
         }
     }
 
