@@ -6,6 +6,7 @@ import Glibc
 import JSONText
 import Studio
 import Testing
+import Threads
 import Transport
 
 @testable import ChatBridge
@@ -19,7 +20,11 @@ private final class AdminStage: @unchecked Sendable {
     let log = CollectedLog()
     var path: String { folder.path + "/admin.sock" }
 
-    init(storage: String = "memory:", folder: StoreDriverTests.Folder? = nil, mode: String = "0600") async throws {
+    /// - Parameter accounts: more of the configuration.
+    init(
+        storage: String = "memory:", folder: StoreDriverTests.Folder? = nil, mode: String = "0600",
+        accounts: String = "", reread: ConfigurationReload.Reading? = nil
+    ) async throws {
         let own = try folder ?? StoreDriverTests.Folder()
         self.folder = own
         studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
@@ -36,11 +41,12 @@ private final class AdminStage: @unchecked Sendable {
             bind = "irc://127.0.0.1:0"
             [admin]
             mode = "\(mode)"
+            \(accounts)
             """)
         let notes = NoteLog(sink: log, configuration: configuration.log)
         service = try await BridgeService.start(
             configuration, instanceID: "test", environment: testEnvironment([:]),
-            log: Logger(subsystem: .main, configuration: LogConfiguration(), sink: log)
+            log: Logger(subsystem: .main, configuration: LogConfiguration(), sink: log), reread: reread
         ) { notes($0) }
     }
 
@@ -86,11 +92,20 @@ private final class AdminStage: @unchecked Sendable {
     func beReady() async throws { try await ask(.ready) { $0["ready"]?.bool == true } }
 
     /// What a command writes, and its exit status.
-    func run(_ command: LiveCommand) async throws -> (text: String, status: Int32) {
+    ///
+    /// - Parameter answer: to a question; nil: there is no terminal.
+    func run(_ command: LiveCommand, answer: Bool? = nil) async throws -> (text: String, status: Int32) {
         try await talk { client in
             var text = ""
             let screen = TextScreen()
-            let commands = LiveCommands(screen: screen, output: { text += $0 }, errors: { text += $0 })
+            let commands = LiveCommands(
+                screen: screen, output: { text += $0 }, errors: { text += $0 },
+                confirms: answer.map { answer in
+                    { question in
+                        text += question + "\n"
+                        return answer
+                    }
+                })
             let status = try commands.run(command, client)
             return (text, status)
         }
@@ -269,6 +284,100 @@ struct AdminSocketTests {
         let failure = AdminFailure(
             .unavailable, "nothing is stored: storage is in memory (url = \"memory:\" in [storage])")
         await #expect(throws: AdminClientError.failed(failure)) { try await stage.run(.backup(file: "/nowhere")) }
+        await stage.stop()
+    }
+
+    // MARK: - Reload
+
+    @Test("a reload shows what changed, or every problem with its place; a refused one stays in the status")
+    func reload() async throws {
+        let files = Locked<[Result<Configuration, ConfigurationError>]>([])
+        let stage = try await AdminStage(reread: { files.withLock { $0.removeFirst() } })
+        let url = "ws://127.0.0.1:\(stage.studio.port)/lobby"
+        func file(_ text: String) -> Result<Configuration, ConfigurationError> {
+            do throws(ConfigurationError) {
+                return .success(try load("[server]\nstate_dir = \"\(stage.folder.path)\"\n" + text))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let room = "[[rooms]]\nname = \"lobby\"\nurl = \"\(url)\"\n"
+        let wrong = file(room + "topik = 1\nurll = 2")
+        files.withLock { $0 = [wrong] }
+        let failure = AdminFailure(.configuration, "nothing was changed: the configuration has errors")
+        let (problems, told) = try await stage.talk { client in
+            var problems: [String] = []
+            try client.send(try AdminCall(.reload))
+            while true {
+                switch try client.next() {
+                case .item(let item): problems.append(item["problem"]?.string ?? "")
+                case .error(let failure): return (problems, failure)
+                case .done: return (problems, AdminFailure(.badRequest, "it was taken"))
+                }
+            }
+        }
+        #expect(told == failure)
+        #expect(AdminClientError.failed(failure).exitCode == ExitCode.configuration)
+        #expect(problems.count == 2 && problems.allSatisfy { $0.contains("unknown key") })
+        let refused = try await stage.ask(.status).done["reload_refused"]?["text"]?.string ?? ""
+        #expect(refused.contains("topik") && refused.hasSuffix(", and 1 more"))
+        #expect(try await stage.run(.status(.screen)).text.contains("the changed one was refused: "))
+
+        let other = file(
+            room + "topic = \"soup\"\n[[rooms]]\nname = \"attic\"\nurl = \"\(url)\"\n[limits]\nmax_clients = 9\n"
+                + "[[listeners]]\nbind = \"irc://127.0.0.1:0\"\n[storage]\nurl = \"memory:\"\n[admin]\nmode = \"0660\"\n"
+        )
+        files.withLock { $0 = [other] }
+        let text = try await stage.run(.reload).text
+        #expect(
+            text.split(separator: "\n") == [
+                "rooms opened: attic", "rooms changed: lobby", "keys changed: limits.max_clients",
+                "in force after a restart: admin.mode",
+            ])
+        #expect(try await stage.ask(.status).done["reload_refused"] == nil)
+        await stage.stop()
+        let fixed = try await AdminStage()
+        let none = AdminFailure(.unavailable, "the bridge has no configuration that it could read again")
+        await #expect(throws: AdminClientError.failed(none)) { try await fixed.run(.reload) }
+        await fixed.stop()
+    }
+
+    // MARK: - Erasure
+
+    private static let people = """
+        [[accounts]]
+        name = "Ada"
+        password = "\(examplePasswordHash)"
+        """
+
+    @Test("a person is erased after a question, in memory or with a database", arguments: ["memory:", "sqlite:a.db"])
+    func forget(storage: String) async throws {
+        let stage = try await AdminStage(storage: storage, accounts: Self.people)
+        try await stage.beReady()
+        let own = try await stage.ask(.say, member("room", "lobby"), member("text", "unspeakable")).done
+        #expect(own["room"]?.string == "lobby")
+        try await stage.ask(.history, member("room", "lobby")) { $0["count"]?.integer == 1 }
+        let erasing = LiveCommand.forget(user: "ada", isAccount: false, isConfirmed: false)
+        #expect(
+            try await stage.run(erasing, answer: false).text
+                == "Erase the account Ada and all that they said? It cannot be undone. [y/N] \nnothing was erased\n")
+        let none = AdminFailure(.badRequest, "there is no terminal to confirm it at; --yes does")
+        await #expect(throws: AdminClientError.failed(none)) { try await stage.run(erasing) }
+        let text = try await stage.run(.forget(user: "ada", isAccount: false, isConfirmed: true)).text
+        #expect(text.hasPrefix("erased the account Ada: nothing was there\nnot reached: "))
+        for name in ["eve", "x@nowhere"] {
+            let failure = AdminFailure(
+                .notFound,
+                "there is no account, nick or backend of \"\(name)\"; with \"account\" the name of an account counts that "
+                    + "is no longer known")
+            await #expect(throws: AdminClientError.failed(failure)) {
+                try await stage.run(.forget(user: name, isAccount: false, isConfirmed: true))
+            }
+        }
+        let gone = try await stage.run(.forget(user: "eve", isAccount: true, isConfirmed: true)).text
+        #expect(gone.hasPrefix("erased the account eve (not known at present): nothing was there\n"))
+        let rows = try await stage.ask(.history, member("room", "lobby")).items
+        #expect(rows.map { $0["text"]?.string } == ["unspeakable"])
         await stage.stop()
     }
 

@@ -35,6 +35,8 @@ struct LiveCommandTests {
             "history lobby --since 2h --limit 7 --json",
             .history(room: "lobby", since: .ago(.seconds(7200)), limit: 7, json: true)),
         Case("export lobby", .export(room: "lobby")), Case("backup a.db", .backup(file: "a.db")), Case("drain", .drain),
+        Case("reload", .reload), Case("forget ada", .forget(user: "ada", isAccount: false, isConfirmed: false)),
+        Case("forget ada --account --yes", .forget(user: "ada", isAccount: true, isConfirmed: true)),
     ]
 
     @Test("a command line gives its command", arguments: cases)
@@ -64,6 +66,7 @@ struct LiveCommandTests {
         UsageCase("history a --limit 0", "--limit \"0\" is not a number from 1 to 10000"),
         UsageCase("export", "\"export\" needs a room: export ROOM"),
         UsageCase("backup", "\"backup\" needs a file: backup FILE"),
+        UsageCase("forget --yes", "\"forget\" needs a person: forget USER"),
         UsageCase("run --socket /s", "\"run\" has no --socket"),
         UsageCase("token", "\"token\" needs a word: inspect FILE"),
         UsageCase("token inspct", "\"token\" has no \"inspct\" (did you mean \"inspect\"?); there is inspect FILE"),

@@ -225,6 +225,21 @@ struct StatusRoutesTests {
         }
     }
 
+    @Test("a refused reload is a warning, with its first problem and how many there are")
+    func refusedReload() throws {
+        let status = try Self.status()
+        let refusal = ConfigurationReload.Refusal(
+            at: status.at.after(-90_000), problems: ["a.toml:3:1: unknown key \"topik\"", "a.toml:9:1: x"])
+        let found = StatusTrouble.all(status, certificates: [], refusal: refusal)
+        #expect(
+            found == [
+                StatusTrouble(
+                    kind: .reload, level: .warning, name: "",
+                    text: "refused 1 min 30 s ago: the configuration of before is in force, the changed one was "
+                        + "refused: a.toml:3:1: unknown key \"topik\", and 1 more")
+            ])
+    }
+
     // MARK: - The page
 
     @Test("the page names no other resource, and its policy allows its own style and script alone")

@@ -59,6 +59,26 @@ extension Bridge {
         return irc.disconnect(client, reason: reason)
     }
 
+    // MARK: - Erasure
+
+    /// The people whom a name may mean: of an account, `id@backend`, or a nick.
+    package func people(called name: String, isAccount: Bool) -> [ErasablePerson] {
+        irc.people(called: name, isAccount: isAccount)
+    }
+
+    /// As the store knows a person.
+    package func stored(_ person: ErasablePerson) -> StoredPerson { irc.stored(person) }
+
+    package func erase(_ person: ErasablePerson, now: Now) -> (erased: StoredErasure, waiting: Int) {
+        context.now = now
+        return irc.erase(person)
+    }
+
+    /// The backends at which an account logs in by itself.
+    package func ownBackends(of account: String) -> [String] {
+        (context.settings.ownLogins[account] ?? [:]).values.compactMap(\.backend).sorted()
+    }
+
     // MARK: - Watching
 
     /// Passes on what goes in and out of all rooms, and the frames of all links; nil ends it.

@@ -32,6 +32,8 @@ struct AdminFailure: Error, Equatable {
         case refused
         /// It cannot be done now.
         case unavailable
+        /// The configuration was read and has errors.
+        case configuration
     }
 
     var code: Code

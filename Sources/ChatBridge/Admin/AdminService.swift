@@ -1,6 +1,7 @@
 import BridgeCore
 import BridgeTypes
 import ChatModel
+import Configuration
 import JSONText
 import Rooms
 import Transport
@@ -10,6 +11,7 @@ import Upstream
 final class AdminService {
     let driver: BridgeDriver
     let store: StoreDriver?
+    private let configuration: ConfigurationReload?
     let loop: NetworkLoop
     private let instanceID: String
     private let watchers = AdminWatchers()
@@ -17,10 +19,15 @@ final class AdminService {
     private var questions: [UInt64: (Result<[StoredMessage], StoreFailure>) -> Void] = [:]
     private var places: [UInt64: (Result<StoredPlaces, StoreFailure>) -> Void] = [:]
     private var lastQuestion: UInt64 = 0
+    var erasures: [UInt64: (Result<StoredErasure, StoreFailure>) -> Void] = [:]
 
-    init(_ driver: BridgeDriver, store: StoreDriver?, loop: NetworkLoop, instanceID: String) {
+    init(
+        _ driver: BridgeDriver, store: StoreDriver?, reload: ConfigurationReload?, loop: NetworkLoop,
+        instanceID: String
+    ) {
         self.driver = driver
         self.store = store
+        configuration = reload
         self.loop = loop
         self.instanceID = instanceID
     }
@@ -28,7 +35,7 @@ final class AdminService {
     var bridge: Bridge { driver.bridge }
 
     /// Calls a verb of the bridge and runs what follows from it.
-    private func perform<Result>(_ exchange: AdminExchange, _ verb: (Bridge, Now) -> Result) -> Result {
+    func perform<Result>(_ exchange: AdminExchange, _ verb: (Bridge, Now) -> Result) -> Result {
         let result = verb(bridge, BridgeDriver.now(exchange.transport))
         driver.run(exchange.transport)
         return result
@@ -51,7 +58,8 @@ final class AdminService {
         writer.beginObject()
         writer.key("done")
         writer.beginObject()
-        StatusDocument(driver, store: store, exchange.transport).appendMembers(to: &writer)
+        StatusDocument(driver, store: store, reload: configuration, exchange.transport)
+            .appendMembers(to: &writer)
         writer.key("instance")
         writer.string(instanceID)
         writer.endObject()
@@ -80,6 +88,23 @@ final class AdminService {
                     + "program can read it")
         }
         exchange.done([.init("path", .string(store.path))])
+    }
+
+    /// As SIGHUP does. The lists that are empty are left out.
+    func reload(_ exchange: AdminExchange) {
+        switch configuration?.run(exchange.transport) {
+        case .applied(let change)?:
+            exchange.done(
+                change.lists.filter { !$0.names.isEmpty }.map { list in
+                    .init(list.title, .array(list.names.map { .string($0) }))
+                })
+        case .refused(let problems)?:
+            for problem in problems { exchange.item(.object([.init("problem", .string(problem))])) }
+            exchange.fail(.configuration, "nothing was changed: the configuration has errors")
+        case .impossible? where bridge.isRunning, nil:
+            exchange.fail(.unavailable, "the bridge has no configuration that it could read again")
+        case .impossible?: exchange.fail(.unavailable, "the bridge is stopping")
+        }
     }
 
     // MARK: - Rooms and clients
@@ -152,7 +177,7 @@ final class AdminService {
 
     // MARK: - The store
 
-    private func nextQuestion() -> UInt64 {
+    func nextQuestion() -> UInt64 {
         lastQuestion += 1
         return lastQuestion
     }

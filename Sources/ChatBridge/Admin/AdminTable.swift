@@ -2,7 +2,7 @@ import JSONText
 
 /// The names of the requests.
 enum AdminRequest: String, CaseIterable, Sendable {
-    case status, ready, reconnect, disable, enable, kick, drain, tail, say, history, export, store
+    case status, ready, reload, reconnect, disable, enable, kick, drain, tail, say, history, export, forget, store
 }
 
 /// A parameter of a request.
@@ -51,18 +51,21 @@ struct AdminRow: Sendable {
     let arguments: [AdminArgument]
     /// Its items end with the connection only.
     let streams: Bool
+    /// It may take longer than other answers.
+    let isLong: Bool
     /// It changes something, so the log has the request and its user.
     let isLogged: Bool
     let summary: String
     let handle: Handler
 
     init(
-        _ request: AdminRequest, _ arguments: [AdminArgument] = [], streams: Bool = false, isLogged: Bool = false,
-        _ summary: String, _ handle: @escaping Handler
+        _ request: AdminRequest, _ arguments: [AdminArgument] = [], streams: Bool = false, isLong: Bool = false,
+        isLogged: Bool = false, _ summary: String, _ handle: @escaping Handler
     ) {
         self.request = request
         self.arguments = arguments
         self.streams = streams
+        self.isLong = isLong
         self.isLogged = isLogged
         self.summary = summary
         self.handle = handle
@@ -74,6 +77,7 @@ enum AdminTable {
     static let rows: [AdminRow] = [
         AdminRow(.status, [], "the bridge, its rooms and its clients") { $0.status($2) },
         AdminRow(.ready, [], "whether the bridge is ready, and if not, why") { $0.ready($2) },
+        AdminRow(.reload, [], isLogged: true, "reads the configuration again, as SIGHUP does") { $0.reload($2) },
         AdminRow(.reconnect, [.room], isLogged: true, "opens a new link in place of the present one") {
             $0.reconnect($1, $2)
         },
@@ -110,6 +114,14 @@ enum AdminTable {
             ], "messages of a room, oldest first"
         ) { $0.history($1, $2) },
         AdminRow(.export, [.room], "all stored messages of a room, oldest first") { $0.export($1, $2) },
+        AdminRow(
+            .forget,
+            [
+                AdminArgument("user", .text, isRequired: true, "an account, id@backend, or a nick"),
+                AdminArgument("account", .flag, "it is an account's name, perhaps of one that is gone"),
+                AdminArgument("confirmed", .flag, "erase; else only say whom"),
+            ], isLong: true, isLogged: true, "erases a person"
+        ) { $0.forget($1, $2) },
         AdminRow(.store, [], "where the database lies") { $0.storePlace($2) },
     ]
 

@@ -50,6 +50,9 @@ final class BackendDriver {
         self.secrets = secrets
     }
 
+    /// False: there are none.
+    func removeTokens(_ backend: String) -> Bool { store.remove(backend: backend) }
+
     private func name(_ id: BackendID) -> String { names.indices.contains(id.index) ? names[id.index] : "" }
 
     func call(

@@ -50,6 +50,9 @@ struct TokenStore: Sendable {
         path(backend).flatMap { StateFile.read($0, maxBytes: Self.maxFileBytes) }.flatMap(Self.tokens)
     }
 
+    /// Removes the stored tokens. False: there were none.
+    func remove(backend: String) -> Bool { path(backend).map { unlink($0) == 0 } ?? false }
+
     // MARK: - Contents
 
     static func text(_ tokens: StoredTokens) -> [UInt8] {

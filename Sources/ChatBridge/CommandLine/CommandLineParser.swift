@@ -146,7 +146,7 @@ enum CommandLineParser {
                 "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)"
             }
             return .hashPassword(iterations: number ?? SCRAMVerifier.defaultIterations)
-        case .status, .rooms, .clients, .tail, .say, .history, .export, .backup, .drain:
+        case .status, .reload, .rooms, .clients, .tail, .say, .history, .export, .backup, .forget, .drain:
             throw UsageError(message: "\"\(command.name.rawValue)\" is about a running bridge")
         case .token: return .inspectToken(options, file: try tokenFile(split))
         case .version: return .version

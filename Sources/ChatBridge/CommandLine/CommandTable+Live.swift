@@ -21,6 +21,12 @@ extension CommandTable {
             ],
             ["Exits 69 when no bridge answers; with --ready 1, for health checks."]),
         live(
+            .reload, "read the configuration again, as SIGHUP does",
+            [
+                "Prints what changed, and which keys need a restart. Exits 78 when the",
+                "configuration has errors; then nothing is changed.",
+            ]),
+        live(
             .rooms, "list the rooms, or change the link of one", operands: "reconnect|disable|enable NAME",
             maxOperands: 2,
             [
@@ -60,6 +66,19 @@ extension CommandTable {
                 "The copy is the database at one moment. FILE must not exist; the copy is for its",
                 "owner alone. Exits 73 when it cannot be written, 74 when the database cannot be",
                 "read.",
+            ]),
+        live(
+            .forget, "erase a person and what they said", operands: "USER", needsOperand: true,
+            flags: [
+                CommandFlag("yes", "do not ask"),
+                CommandFlag("account", "USER is an account's name, perhaps of one that is gone"),
+            ],
+            [
+                "USER is an account's name, id@backend of an upstream user, or a present nick.",
+                "Messages stay as deleted ones, without words and author. What waits for the",
+                "backend is sent first. Not reached: the backend, logs of IRC clients, copies made",
+                "by backup and export. Exits 65 when there is no such person, 69 when it is not",
+                "complete and has to be repeated.",
             ]),
         live(.drain, "stop the bridge in order, as SIGTERM does"),
         CommandRow(

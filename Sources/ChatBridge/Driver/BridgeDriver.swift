@@ -137,6 +137,9 @@ final class BridgeDriver: TransportDelegate {
         run(transport)
     }
 
+    /// False: the backend's account has no stored tokens.
+    func removeTokens(_ backend: String) -> Bool { backends.removeTokens(backend) }
+
     /// Reads the certificates of all listeners of the loop again, changed or not.
     func reloadCertificates(_ transport: Transport) {
         for listener in transport.securedListeners {

@@ -98,25 +98,26 @@ struct BridgePlan: Sendable {
     }
 
     /// Nil: no listener serves the status.
-    private func board(_ store: StoreDriver?) -> StatusBoard? {
+    private func board(_ store: StoreDriver?, _ reload: ConfigurationReload?) -> StatusBoard? {
         guard configuration.http.contains(where: { $0.serve.contains(.status) }) else { return nil }
         let warnings = WarningCollector()
         warn(Logger(subsystem: .main, configuration: .standard, sink: warnings))
-        return StatusBoard(warnings: warnings.texts, store: store)
+        return StatusBoard(warnings: warnings.texts, store: store, reload: reload)
     }
 
     // MARK: - On the loop
 
     /// The bridge and the other clients of its loop.
     func router(
-        stored: StoredState?, store: StoreDriver?, journal: UploadJournal, loop: NetworkLoop, _ transport: Transport,
-        note: @escaping (BridgeNote) -> Void, stopped: @escaping () -> Void
+        stored: StoredState?, store: StoreDriver?, reload: ConfigurationReload? = nil, journal: UploadJournal,
+        loop: NetworkLoop, _ transport: Transport, note: @escaping (BridgeNote) -> Void,
+        stopped: @escaping () -> Void
     ) -> (router: ConnectionRouter, media: MediaRoutes?) {
         let bridge = Bridge(
             settings: settings, stored: stored, now: BridgeDriver.now(transport),
             random: AnyRandomNumberGenerator(BufferedSystemRandom()))
         let accountSecrets = accountSecrets
-        let board = board(store)
+        let board = board(store, reload)
         let noted = { [unowned transport] (entry: BridgeNote) -> Void in
             note(entry)
             board?.noted(entry, at: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
@@ -144,7 +145,8 @@ struct BridgePlan: Sendable {
         troubles.attach(driver, now: transport.now)
         let others: [any LoopClient] =
             [backendDriver.client, backendDriver.files, troubles] + (board.map { [$0] } ?? [])
-        let service = AdminService(driver, store: store, loop: loop, instanceID: settings.instanceID)
+        let service = AdminService(
+            driver, store: store, reload: reload, loop: loop, instanceID: settings.instanceID)
         let router = ConnectionRouter(
             bridge: driver, httpServer: HTTPServer(limits: Self.httpLimits(configuration)),
             serviceManager: manager(of: bridge, note), admin: AdminServer(service, note: noted),
@@ -237,7 +239,8 @@ struct BridgePlan: Sendable {
 
     /// Opens the HTTP listeners.
     func serveHTTP(
-        _ router: ConnectionRouter, _ media: MediaRoutes?, store: StoreDriver?, _ transport: Transport
+        _ router: ConnectionRouter, _ media: MediaRoutes?, store: StoreDriver?, reload: ConfigurationReload,
+        _ transport: Transport
     ) throws(TransportError) -> [SocketAddress] {
         var addresses: [SocketAddress] = []
         for (http, token) in zip(configuration.http, httpTokens) {
@@ -257,7 +260,8 @@ struct BridgePlan: Sendable {
                     case .media: media?.routes ?? []
                     case .metrics:
                         StatusRoutes.metrics(
-                            router.bridge, store: store, token: token, hasRoomLabels: http.hasRoomLabels)
+                            router.bridge, store: store, reload: reload, token: token,
+                            hasRoomLabels: http.hasRoomLabels)
                     case .status:
                         router.bridge.board.map { StatusRoutes.status($0, router.bridge, token: token) } ?? []
                     }

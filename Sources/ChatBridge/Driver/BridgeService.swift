@@ -37,17 +37,18 @@ struct BridgeService {
             let stored = try openStore(configuration, log)
             let loop = try NetworkLoop.start(name: "network")
             let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
-                let (router, media) = plan.router(
-                    stored: stored?.state, store: stored?.driver, journal: journal, loop: loop, transport, note: note,
-                    stopped: { end.finish() })
-                transport.attach(router)
-                // Admitted clients are notified of the end.
                 let reload = ConfigurationReload(
                     configuration, instanceID: instanceID, environment: environment, journal: journal, log: log,
-                    reread: reread)
+                    reread: reread, now: BridgeDriver.now(transport).wall)
+                let (router, media) = plan.router(
+                    stored: stored?.state, store: stored?.driver, reload: reload, journal: journal, loop: loop,
+                    transport, note: note, stopped: { end.finish() })
+                transport.attach(router)
+                // Admitted clients are notified of the end.
                 if stopsOnSignals { try stopOnSignals(log, reload, transport) }
                 let (listeners, addresses) = try plan.listen(transport)
-                let httpAddresses = try plan.serveHTTP(router, media, store: stored?.driver, transport)
+                let httpAddresses = try plan.serveHTTP(
+                    router, media, store: stored?.driver, reload: reload, transport)
                 plan.serveAdmin(router.admin, environment, log, transport)
                 stored?.driver.start(on: loop)
                 router.bridge.start(transport, listeners: listeners)
@@ -87,21 +88,12 @@ struct BridgeService {
     ) throws(TransportError) {
         var signals = 0
         try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
-            if signal == SIGHUP {
-                run(reload, transport)
-                return
-            }
+            if signal == SIGHUP { return _ = reload.run(transport) }
             signals += 1
             guard signals == 1 else { _exit(ExitCode.signalBase + signal) }
             log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
             transport.bridgeDriver?.shutdown(transport)
         }
-    }
-
-    /// Reads again what can change while the bridge runs, and tells the service manager.
-    private static func run(_ reload: ConfigurationReload, _ transport: Transport) {
-        let manager = (transport.delegate as? ConnectionRouter)?.serviceManager
-        if let manager { manager.reload { reload.run(transport) } } else { reload.run(transport) }
     }
 
     /// Stops in order, as on SIGTERM.

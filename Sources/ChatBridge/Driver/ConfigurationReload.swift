@@ -1,4 +1,6 @@
 import BridgeCore
+import BridgeTypes
+import ChatModel
 import Configuration
 import Transport
 
@@ -17,7 +19,29 @@ final class ConfigurationReload {
         case impossible
     }
 
+    /// What became of the last readings.
+    struct Standing: Equatable {
+        /// When the configuration in force was read; at first, the start.
+        var succeededAt: ChatTimestamp
+        /// The reading after it; nil: there was none, or it succeeded too.
+        var refusal: Refusal?
+    }
+
+    struct Refusal: Equatable {
+        var at: ChatTimestamp
+        /// Each with its place in the file.
+        var problems: [String]
+
+        /// The first one, and how many there are.
+        var sentence: String {
+            let more = problems.count > 1 ? ", and \(problems.count - 1) more" : ""
+            return "the configuration of before is in force, the changed one was refused: "
+                + "\(problems.first ?? "")\(more)"
+        }
+    }
+
     private(set) var current: Configuration
+    private(set) var standing: Standing
     private let instanceID: String
     private let environment: ConfigurationEnvironment
     private let journal: UploadJournal
@@ -26,9 +50,10 @@ final class ConfigurationReload {
 
     init(
         _ current: Configuration, instanceID: String, environment: ConfigurationEnvironment, journal: UploadJournal,
-        log: Logger, reread: Reading?
+        log: Logger, reread: Reading?, now: ChatTimestamp
     ) {
         self.current = current
+        standing = Standing(succeededAt: now)
         self.instanceID = instanceID
         self.environment = environment
         self.journal = journal
@@ -36,14 +61,21 @@ final class ConfigurationReload {
         self.reread = reread
     }
 
-    /// Reads and applies, and says in the log what became of it. Certificates are read again in any case.
+    /// Reads and applies, and says in the log and to the service manager what became of it. Certificates are read again
+    /// in any case.
     @discardableResult
     func run(_ transport: Transport) -> Outcome {
+        guard let manager = (transport.delegate as? ConnectionRouter)?.serviceManager else { return read(transport) }
+        return manager.reload { read(transport) }
+    }
+
+    private func read(_ transport: Transport) -> Outcome {
+        let now = BridgeDriver.now(transport).wall
         log.info("certificates-reread", "reading the listeners' certificates again")
         transport.bridgeDriver?.reloadCertificates(transport)
         guard let reread, let driver = transport.bridgeDriver, driver.bridge.isRunning else { return .impossible }
         switch reread() {
-        case .failure(let error): return refuse(error.description.split(separator: "\n").map(String.init))
+        case .failure(let error): return refuse(error.problems.map(\.description), now)
         case .success(let read):
             let change = ConfigurationChange(from: current, to: read)
             do {
@@ -53,15 +85,17 @@ final class ConfigurationReload {
                     plan, reconnecting: Set(change.reconnectedRooms), backends: change.changedBackends(from: current),
                     transport)
             } catch {
-                return refuse([error.description])
+                return refuse([error.description], now)
             }
             current = change.result
+            standing = Standing(succeededAt: now)
             report(change)
             return .applied(change)
         }
     }
 
-    private func refuse(_ problems: [String]) -> Outcome {
+    private func refuse(_ problems: [String], _ now: ChatTimestamp) -> Outcome {
+        standing.refusal = Refusal(at: now, problems: problems)
         for problem in problems {
             log.error("reload-refused", "the configuration is as it was: \(problem)")
         }

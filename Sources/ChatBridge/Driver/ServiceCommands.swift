@@ -47,6 +47,8 @@ enum ServiceCommands {
         let log = Logger(subsystem: .main, configuration: configuration.log, sink: sink)
         let notes = NoteLog(sink: sink, configuration: configuration.log)
         warn(identity, log)
+        // An erasure writes the database anew by way of a temporary file, for which a container has no other place.
+        setenv("SQLITE_TMPDIR", configuration.server.stateDirectory, 0)
         do {
             let service = try await BridgeService.start(
                 configuration, instanceID: identity.value, environment: environment, log: log,

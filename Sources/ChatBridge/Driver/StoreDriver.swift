@@ -154,6 +154,14 @@ final class StoreDriver: Sendable {
         store.findPlaces(key, query) { outcome in loop.enqueue { done(outcome, $0) } }
     }
 
+    /// Erases a person behind all changes before; `done` is called on the loop.
+    func erase(
+        _ person: StoredPerson, on loop: NetworkLoop,
+        _ done: @escaping @Sendable (Result<StoredErasure, StoreFailure>, Transport) -> Void
+    ) {
+        store.erase(person) { outcome in loop.enqueue { done(outcome, $0) } }
+    }
+
     func findPlaces(_ id: StoreReadID, _ key: StoredRoomKey, _ query: StoredPageQuery, on loop: NetworkLoop) {
         store.findPlaces(key, query, timed(.find, Self.answer(on: loop) { $0.placesFound(id, $1, now: $2) }))
     }

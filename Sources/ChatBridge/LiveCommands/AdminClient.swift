@@ -29,6 +29,7 @@ enum AdminClientError: Error, Equatable, CustomStringConvertible {
             case .badRequest: ExitCode.usage
             case .refused: ExitCode.noPermission
             case .unavailable: ExitCode.unavailable
+            case .configuration: ExitCode.configuration
             }
         }
     }
@@ -113,7 +114,8 @@ final class AdminClient {
     }
 
     func send(_ call: AdminCall) throws(AdminClientError) {
-        setPatience(SO_RCVTIMEO, seconds: AdminTable.row(call.request).streams ? 0 : Self.patienceSeconds)
+        let row = AdminTable.row(call.request)
+        setPatience(SO_RCVTIMEO, seconds: row.streams || row.isLong ? 0 : Self.patienceSeconds)
         guard StateFile.write(call.line, to: descriptor) else { throw ended() }
     }
 

@@ -9,6 +9,7 @@ enum LiveCommand: Equatable, Sendable {
     }
 
     case status(StatusForm)
+    case reload
     case rooms
     /// `reconnect`, `disable` or `enable`.
     case changeRoom(AdminRequest, room: String)
@@ -19,6 +20,7 @@ enum LiveCommand: Equatable, Sendable {
     case history(room: String, since: HistoryStart?, limit: Int?, json: Bool)
     case export(room: String)
     case backup(file: String)
+    case forget(user: String, isAccount: Bool, isConfirmed: Bool)
     case drain
 }
 
@@ -60,6 +62,7 @@ extension CommandLineParser {
         func has(_ flag: String) -> Bool { words.value(of: flag) != nil }
         switch name {
         case .status: return .status(try statusForm(words))
+        case .reload: return .reload
         case .rooms: return try roomsCommand(words)
         case .clients: return try clientsCommand(words)
         case .tail: return .tail(room: words.operands.first, json: has("json"), raw: has("raw"))
@@ -83,6 +86,10 @@ extension CommandLineParser {
             return .history(room: room, since: since, limit: limit, json: has("json"))
         case .export: return .export(room: try operand(words, "\"export\" needs a room: export ROOM"))
         case .backup: return .backup(file: try operand(words, "\"backup\" needs a file: backup FILE"))
+        case .forget:
+            return .forget(
+                user: try operand(words, "\"forget\" needs a person: forget USER"), isAccount: has("account"),
+                isConfirmed: has("yes"))
         case .drain: return .drain
         default: return nil
         }

@@ -14,6 +14,8 @@ struct LiveCommands {
     let errors: Output
     /// Standard error is a terminal, so progress can be shown there.
     var showsProgress = false
+    /// Asks a question; nil: there is no terminal that could answer.
+    var confirms: ((String) -> Bool)?
 
     /// - Parameter socket: the path of the socket; nil: the configuration's.
     static func run(
@@ -33,7 +35,13 @@ struct LiveCommands {
         }
         let commands = LiveCommands(
             screen: .ofStandardOutput(options.color, variables: environment.variables), output: output, errors: errors,
-            showsProgress: Machine.isTerminal(STDERR_FILENO))
+            showsProgress: Machine.isTerminal(STDERR_FILENO),
+            confirms: !Machine.isTerminal(STDIN_FILENO)
+                ? nil
+                : { question in
+                    errors(question)
+                    return ["y", "yes"].contains(readLine()?.lowercased())
+                })
         do throws(AdminClientError) {
             return try commands.run(command, AdminClient.connect(paths))
         } catch {
@@ -61,6 +69,7 @@ struct LiveCommands {
     func run(_ command: LiveCommand, _ client: AdminClient) throws(AdminClientError) -> Int32 {
         switch command {
         case .status(let form): return try status(form, client)
+        case .reload: try reload(client)
         case .rooms: write(StatusScreen(status: try ask(client, .status)).roomLines(screen))
         case .clients: write(StatusScreen(status: try ask(client, .status)).clientLines(screen))
         case .changeRoom(let request, let room): try changeRoom(request, room, client)
@@ -76,6 +85,8 @@ struct LiveCommands {
             try history(room, since, limit, isJSON: isJSON, client)
         case .export(let room): try export(room, client)
         case .backup(let file): return try backup(file, client)
+        case .forget(let user, let isAccount, let isConfirmed):
+            return try forget(user, isAccount: isAccount, isConfirmed: isConfirmed, client)
         case .drain:
             _ = try ask(client, .drain)
             write(["the bridge stops: it sends what waits, then closes"])
@@ -131,6 +142,11 @@ struct LiveCommands {
         return ExitCode.ok
     }
 
+    private func reload(_ client: AdminClient) throws(AdminClientError) {
+        let done = try ask(client, .reload) { errors(TextScreen.clean($0["problem"]?.string ?? "") + "\n") }
+        write(ReloadText.lines(done))
+    }
+
     private func changeRoom(_ request: AdminRequest, _ room: String, _ client: AdminClient) throws(AdminClientError) {
         let done = try ask(client, request, [.init("room", .string(room))])
         let name = TextScreen.clean(done["room"]?.string ?? room)
@@ -144,6 +160,24 @@ struct LiveCommands {
                     ?? "\(name): \(TextScreen.clean(outcome ?? "done"))"
             }
         write([sentence])
+    }
+
+    private func forget(
+        _ user: String, isAccount: Bool, isConfirmed: Bool, _ client: AdminClient
+    ) throws(AdminClientError) -> Int32 {
+        let arguments: [JSONValue.Member] = [.init("user", .string(user)), .init("account", .bool(isAccount))]
+        if !isConfirmed {
+            guard let confirms else {
+                throw .failed(AdminFailure(.badRequest, "there is no terminal to confirm it at; --yes does"))
+            }
+            let person = try ask(client, .forget, arguments)
+            guard confirms(ForgetText.question(person)) else {
+                write(["nothing was erased"])
+                return ExitCode.ok
+            }
+        }
+        write(ForgetText.lines(try ask(client, .forget, arguments + [.init("confirmed", .bool(true))])))
+        return ExitCode.ok
     }
 
     // MARK: - Messages

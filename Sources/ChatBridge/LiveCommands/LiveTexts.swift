@@ -2,7 +2,58 @@ import IRCProtocol
 import JSONText
 import WireBytes
 
-// Items of `tail` and `history` as lines for people.
+// Answers of the bridge as lines for people.
+
+/// Lines of `reload`: what is different now, and what is not yet.
+enum ReloadText {
+    private static let deferred = "keys-deferred"
+
+    static func lines(_ done: JSONValue) -> [String] {
+        let lists = done.object ?? []
+        if lists.isEmpty { return ["the configuration is the same"] }
+        return lists.map { list in
+            let names = (list.value.array ?? []).compactMap(\.string).joined(separator: ", ")
+            let title =
+                list.key == deferred ? "in force after a restart" : list.key.replacing("-", with: " ")
+            return TextScreen.clean("\(title): \(names)")
+        }
+    }
+}
+
+/// What `forget` asks and says.
+enum ForgetText {
+    private static func person(_ answer: JSONValue) -> String {
+        let kind = answer["kind"]?.string == "account" ? "the account " : ""
+        let nick = answer["nick"]?.string.map { ", now \($0)" } ?? ""
+        let unknown = answer["known"]?.bool == false ? " (not known at present)" : ""
+        return TextScreen.clean("\(kind)\(answer["user"]?.string ?? "")\(nick)\(unknown)")
+    }
+
+    static func question(_ answer: JSONValue) -> String {
+        "Erase \(person(answer)) and all that they said? It cannot be undone. [y/N] "
+    }
+
+    private static let counts = [
+        ("messages", "message", "messages"), ("actions", "reaction or change", "reactions and changes"),
+        ("conversations", "private conversation", "private conversations"),
+        ("records", "other record", "other records"), ("tokens", "token file", "token files"),
+    ]
+
+    static func lines(_ done: JSONValue) -> [String] {
+        let erased = counts.compactMap { key, one, many in
+            done[key]?.integer.flatMap { $0 == 0 ? nil : "\($0) \($0 == 1 ? one : many)" }
+        }
+        let what = erased.isEmpty ? "nothing was there" : erased.joined(separator: ", ")
+        var lines = ["erased \(person(done)): \(what)"]
+        if let waiting = done["waiting"]?.integer, waiting > 0 {
+            lines.append(
+                "\(waiting) message\(waiting == 1 ? " waits" : "s wait") for the backend: sent when it can be, then erased"
+            )
+        }
+        lines.append("not reached: the backend, logs of IRC clients and of the bridge, copies by backup and export")
+        return lines
+    }
+}
 
 /// Lines of `tail`: time, room, border and direction, and what crossed it.
 struct TailText {

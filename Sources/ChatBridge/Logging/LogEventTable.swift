@@ -45,15 +45,15 @@ enum LogEventTable {
         LogEvent("listening-http", .info, means: "an HTTP listener is open"),
         LogEvent("stopping", .info, means: "a signal was received; the stop in order begins"),
         LogEvent("stopped", .info, means: "the stop is complete"),
-        LogEvent("certificates-reread", .info, means: "SIGHUP: the listeners' certificates are read again"),
-        LogEvent("reloaded", .info, means: "SIGHUP: another configuration is in force; `changes` lists what differs"),
+        LogEvent("certificates-reread", .info, means: "a reload: the listeners' certificates are read again"),
+        LogEvent("reloaded", .info, means: "a reload: another configuration is in force; `changes` lists what differs"),
         LogEvent(
             "reload-refused", .error,
-            means: "SIGHUP: the configuration has errors, one in each line of the log; the one before stays in force",
-            remedy: "mend the file (`chatbridge check` shows the same lines), then send SIGHUP"),
+            means: "a reload: the configuration has errors, one in each line of the log; the one before stays in force",
+            remedy: "mend the file (`chatbridge check` shows the same lines), then `chatbridge reload`, or SIGHUP"),
         LogEvent(
             "reload-deferred", .warn,
-            means: "SIGHUP: `key` differs, and stays as it was until a restart",
+            means: "a reload: `key` differs, and stays as it was until a restart",
             remedy: "restart when it suits, or undo the change"),
         LogEvent("admin-request", .info, means: "an administrator asked at the admin socket for a change"),
         LogEvent(

@@ -184,11 +184,11 @@ final class ServiceManagerClient: ConnectionlessLoopClient {
     }
 
     /// Announces that settings are read again, and when that is done.
-    func reload(_ body: () -> Void) {
+    func reload<Outcome>(_ body: () -> Outcome) -> Outcome {
         notices.reloading(now: SystemClock.monotonic())
         send(SystemClock.monotonic())
-        body()
-        notices.reloaded()
+        defer { notices.reloaded() }
+        return body()
     }
 
     private func send(_ now: MonotonicInstant) {

@@ -16,9 +16,12 @@ struct MetricsReading {
     var latencyUp: Histogram
     var storage: StoreMeasurements?
     var certificates: [CertificateEnd]
+    var reload: ConfigurationReload.Standing
     var process: ProcessUsage
 
-    init(_ driver: BridgeDriver, store: StoreDriver?, _ transport: Transport) {
+    init(
+        _ driver: BridgeDriver, store: StoreDriver?, reload: ConfigurationReload.Standing, _ transport: Transport
+    ) {
         let bridge = driver.bridge
         status = bridge.status(now: BridgeDriver.now(transport), hasClients: false)
         readiness = Readiness(bridge, store)
@@ -28,6 +31,7 @@ struct MetricsReading {
         (latencyDown, latencyUp) = (bridge.latency.down, bridge.latency.up)
         storage = store?.measurements
         certificates = transport.certificateEnds
+        self.reload = reload
         process = .now()
     }
 }

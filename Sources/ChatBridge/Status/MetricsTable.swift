@@ -24,6 +24,13 @@ enum MetricsTable {
         MetricRow(.gauge, "chatbridge_draining", "1: the bridge is stopping, and accepts no clients.") {
             [.init([], $0.status.isRunning ? 0 : 1)]
         },
+        MetricRow(
+            .gauge, "chatbridge_config_last_reload_successful", "0: the last reload of the configuration was refused."
+        ) { [.init([], $0.reload.refusal == nil ? 1 : 0)] },
+        MetricRow(
+            .gauge, "chatbridge_config_last_reload_success_timestamp_seconds",
+            "When the configuration in force was read, in seconds since 1970."
+        ) { [.init([], Self.seconds($0.reload.succeededAt))] },
         MetricRow(.counter, "process_cpu_seconds_total", "CPU time of the process, user and system.") {
             [.init([], $0.process.cpuSeconds)]
         },

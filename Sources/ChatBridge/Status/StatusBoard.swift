@@ -55,6 +55,7 @@ final class StatusBoard: ConnectionlessLoopClient {
     /// Sentences about questionable settings.
     let warnings: [String]
     private let store: StoreDriver?
+    private let reload: ConfigurationReload?
     private weak var driver: BridgeDriver?
     private(set) var samples: [Sample] = []
     private(set) var notes: [Note] = []
@@ -64,9 +65,10 @@ final class StatusBoard: ConnectionlessLoopClient {
     private var nextSampleAt: MonotonicInstant?
     private var before: (messagesIn: Int, messagesOut: Int, latency: Histogram) = (0, 0, Histogram())
 
-    init(warnings: [String], store: StoreDriver?) {
+    init(warnings: [String], store: StoreDriver?, reload: ConfigurationReload? = nil) {
         self.warnings = warnings
         self.store = store
+        self.reload = reload
     }
 
     /// Begins sampling.
@@ -135,7 +137,7 @@ final class StatusBoard: ConnectionlessLoopClient {
     /// The document of /status.json.
     func document(_ driver: BridgeDriver, _ transport: Transport) -> [UInt8] {
         var writer = JSONWriter()
-        append(StatusDocument(driver, store: store, transport), driver.bridge.latency, to: &writer)
+        append(StatusDocument(driver, store: store, reload: reload, transport), driver.bridge.latency, to: &writer)
         return writer.finish() + [UInt8(ascii: "\n")]
     }
 
@@ -157,7 +159,7 @@ final class StatusBoard: ConnectionlessLoopClient {
     /// The status for an open page, as JSON.
     private func status(_ driver: BridgeDriver, _ transport: Transport) -> [UInt8] {
         var writer = JSONWriter()
-        var document = StatusDocument(driver, store: store, transport)
+        var document = StatusDocument(driver, store: store, reload: reload, transport)
         document.limitClients(to: Self.maxClients)
         append(document, driver.bridge.latency, to: &writer)
         return writer.finish()

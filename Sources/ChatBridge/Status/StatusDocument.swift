@@ -15,13 +15,13 @@ struct StatusDocument {
     /// Without the limit of ``limitClients(to:)``.
     private let clientCount: Int
 
-    init(_ driver: BridgeDriver, store: StoreDriver?, _ transport: Transport) {
+    init(_ driver: BridgeDriver, store: StoreDriver?, reload: ConfigurationReload?, _ transport: Transport) {
         let bridge = driver.bridge
         status = bridge.status(now: BridgeDriver.now(transport))
         clientCount = status.clients.count
         readiness = Readiness(bridge, store)
         certificates = transport.certificateEnds
-        troubles = StatusTrouble.all(status, certificates: certificates)
+        troubles = StatusTrouble.all(status, certificates: certificates, refusal: reload?.standing.refusal)
     }
 
     /// Keeps the clients that connected first.

@@ -7,14 +7,16 @@ import WireBytes
 /// Routes for the operator: metrics, the status page, and its data. They read, and change nothing.
 enum StatusRoutes {
     static func metrics(
-        _ driver: BridgeDriver, store: StoreDriver?, token: SecretBytes?, hasRoomLabels: Bool
+        _ driver: BridgeDriver, store: StoreDriver?, reload: ConfigurationReload, token: SecretBytes?,
+        hasRoomLabels: Bool
     ) -> [HTTPRoute] {
         [
             route("/metrics", token) { [weak driver] exchange, transport in
                 guard let driver else { return }
                 let format = MetricsText.Format(accept: exchange.head.headers.all("Accept"))
                 let text = MetricsText.text(
-                    MetricsReading(driver, store: store, transport), format, hasRoomLabels: hasRoomLabels)
+                    MetricsReading(driver, store: store, reload: reload.standing, transport), format,
+                    hasRoomLabels: hasRoomLabels)
                 exchange.respond(
                     200, headers: .notStored(format.contentType), body: Array(text.utf8), transport: transport)
             }

@@ -15,7 +15,7 @@ struct StatusTrouble: Equatable {
     }
 
     enum Kind: String, CaseIterable {
-        case storage, link, token, queue, certificate
+        case storage, link, token, queue, certificate, reload
 
         /// What to do about it: a sentence without a full stop.
         var remedy: String {
@@ -25,13 +25,14 @@ struct StatusTrouble: Equatable {
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
             case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
             case .certificate: "renew it; changed files are noticed within a minute"
+            case .reload: "mend the file and run \"chatbridge reload\"; until then the configuration before is in force"
             }
         }
     }
 
     var kind: Kind
     var level: Level
-    /// The room's name, or the listener's address.
+    /// The room's name, or the listener's address; empty: there is only one such.
     var name: String
     /// A sentence without a full stop.
     var text: String
@@ -42,6 +43,7 @@ struct StatusTrouble: Equatable {
         case .storage: "storage"
         case .link, .token, .queue: "room \(name)"
         case .certificate: "certificate of \(name)"
+        case .reload: "reload"
         }
     }
 
@@ -66,7 +68,10 @@ extension StatusTrouble {
     /// Issuers renew after two thirds of 90 days; with two weeks left, something failed.
     static let certificateLead: Duration = .seconds(14 * 24 * 60 * 60)
 
-    static func all(_ status: BridgeStatus, certificates: [CertificateEnd]) -> [StatusTrouble] {
+    /// - Parameter refusal: of the last reload; nil: it was applied.
+    static func all(
+        _ status: BridgeStatus, certificates: [CertificateEnd], refusal: ConfigurationReload.Refusal? = nil
+    ) -> [StatusTrouble] {
         var found: [StatusTrouble] = []
         if case .failing(let reason) = status.storage {
             found.append(StatusTrouble(kind: .storage, level: .error, name: "", text: reason))
@@ -79,6 +84,12 @@ extension StatusTrouble {
                 StatusTrouble(
                     kind: .certificate, level: left < 0 ? .error : .warning, name: certificate.listener,
                     text: left < 0 ? "ended \(spoken(-left)) ago" : "ends in \(spoken(left))"))
+        }
+        if let refusal {
+            let ago = spoken((status.at.milliseconds - refusal.at.milliseconds) / 1000)
+            found.append(
+                StatusTrouble(
+                    kind: .reload, level: .warning, name: "", text: "refused \(ago) ago: \(refusal.sentence)"))
         }
         return found.filter { $0.level == .error } + found.filter { $0.level == .warning }
     }
