@@ -73,7 +73,7 @@ def a_reload_tells_its_outcome(world):
     problems = refused.stderr.splitlines()
     assert len(problems) == 3 and all("chatbridge.toml:" in line for line in problems[:2]), problems
     assert "topik" in problems[0] and "keep" in problems[1] and "nothing was changed" in problems[2], problems
-    assert "the changed one was refused: " in done(bridge, "status")
+    assert "! reload: refused " in done(bridge, "status")
     assert metric(bridge, last + "successful") == 0
     trouble = [t for t in json.loads(fetch(bridge, "/status.json"))["troubles"] if t["subject"] == "reload"]
     assert len(trouble) == 1 and "topik" in trouble[0]["text"], trouble

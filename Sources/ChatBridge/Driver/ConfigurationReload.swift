@@ -34,9 +34,7 @@ final class ConfigurationReload {
 
         /// The first one, and how many there are.
         var sentence: String {
-            let more = problems.count > 1 ? ", and \(problems.count - 1) more" : ""
-            return "the configuration of before is in force, the changed one was refused: "
-                + "\(problems.first ?? "")\(more)"
+            (problems.first ?? "") + (problems.count > 1 ? ", and \(problems.count - 1) more" : "")
         }
     }
 
