@@ -19,7 +19,8 @@ WORD = "unspeakable"
 def command(bridge, *words):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHATBRIDGE")}
     return subprocess.run(
-        [peer.BINARY_PATH, *words, "--config", bridge.config_path], stdin=subprocess.DEVNULL, capture_output=True,
+        # The socket by name: the file may have errors.
+        [peer.BINARY_PATH, *words, "--socket", bridge.directory + "/state/admin.sock"], stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=60, env=environment)
 
 
@@ -59,8 +60,9 @@ def a_reload_tells_its_outcome(world):
     begun = metric(bridge, last + "success_timestamp_seconds")
     assert metric(bridge, last + "successful") == 1 and begun > 0
     assert done(bridge, "reload") == "the configuration is the same\n"
-    change(bridge, ('name = "den"', 'name = "attic"'), ("/den", "/attic"), ('name = "lobby"\n', 'name = "lobby"\ntopic = "soup"\n'),
-           ('name = "bridge.test"', 'name = "other.test"'))
+    change(
+        bridge, ('name = "den"', 'name = "attic"'), ('name = "lobby"\n', 'name = "lobby"\ntopic = "soup"\n'),
+        ('name = "bridge.test"', 'name = "other.test"'))
     assert done(bridge, "reload").splitlines() == [
         "rooms opened: attic", "rooms closed: den", "rooms changed: lobby", "in force after a restart: server.name"]
     assert bob.expect("PART").params[0] == "#den"
