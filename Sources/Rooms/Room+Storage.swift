@@ -29,7 +29,8 @@ extension Room {
         life.loaded()
         persistAwaiting(context)
         for member in locals.values { member.joined(after: recent.newest?.sequence ?? -1) }
-        if locals.isEmpty { startForWaiting(context) } else { occupied(context) }
+        if !locals.isEmpty { occupied(context) }
+        startForWaiting(context)
         arm(lane, context)
     }
 

@@ -89,6 +89,13 @@ final class BacklogStage {
         return sent.filter { $0.contains(#""kind":"message""#) }
     }
 
+    /// The configuration is read again, with these of its rooms.
+    func reload(rooms: [Int]) {
+        var now = settings
+        now.rooms = rooms.map { settings.rooms[$0] }
+        harness.perform { bridge, time in bridge.reload(now, reconnecting: [], backends: [], now: time) }
+    }
+
     /// The process dies and another takes its place; clients are gone.
     func crash() {
         look()

@@ -64,6 +64,35 @@ struct CursorTests {
         #expect(again.filter { $0.contains("PRIVMSG") }.count == 2)
     }
 
+    @Test("what a client has of a room that a reload closes and opens again does not come again", arguments: [1, 2])
+    func reopened(connection: UInt64) throws {
+        let stage = try BacklogStage(rooms: 2)
+        stage.harness.answersPings = false
+        stage.enter(1, "alice@phone", room: "#room1")
+        stage.say("m0", room: 1)
+        #expect(stage.heard(1) == ["ann: m0"])
+        stage.reload(rooms: [0])
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby"])
+        if connection == 1 {
+            stage.reload(rooms: [0, 1])
+            stage.harness.send(1, "JOIN #room1")
+        } else {
+            #expect(stage.answer(1))
+            stage.leave(1)
+            stage.reload(rooms: [0, 1])
+            stage.enter(2, "alice@phone", room: "#room1")
+        }
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.session(connection)?.rooms.count == 1)
+        #expect(stage.heard(connection).filter { $0.contains("m0") } == [])
+        for _ in 0..<2 {
+            while stage.answer(connection) {}
+            stage.harness.advance(by: .seconds(3))
+        }
+        #expect(stage.kept("alice", "phone", room: 1) == Int64(stage.harness.bridge.rooms[1].lastSequence))
+    }
+
     @Test("one line waits two seconds for others, many are asked about at once, and one question is open at a time")
     func asks() throws {
         let stage = try BacklogStage(rooms: 2)

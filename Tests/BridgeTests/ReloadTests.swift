@@ -144,6 +144,21 @@ struct ReloadTests {
         #expect(stage.seen().filter { $0.contains(" 319 ") } == ["2< :bridge 319 alice alice @#lobby"])
     }
 
+    @Test("a room that opens is linked once it is read, also where somebody came before")
+    func linkedOnceRead() throws {
+        let stage = try BacklogStage(rooms: 2)
+        stage.reload(rooms: [0])
+        stage.harness.advance(by: .seconds(10))
+        stage.harness.store.answersQuestions = false
+        stage.reload(rooms: [0, 1])
+        stage.enter(1, "alice@phone", room: "#room1")
+        let room = try #require(stage.harness.bridge.rooms.last)
+        #expect(room.isLoading && !room.locals.isEmpty && room.link.state == .stopped)
+        stage.harness.store.answersQuestions = true
+        stage.harness.perform { _, _ in }
+        #expect(!room.isLoading && room.link.state != .stopped)
+    }
+
     @Test("a topic changes where it is shown; a link is opened anew under its clients")
     func changes() throws {
         let stage = try Stage()

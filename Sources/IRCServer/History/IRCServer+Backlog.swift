@@ -17,7 +17,7 @@ extension IRCServer {
         // Clients with chathistory request it themselves: IRCv3 chathistory, "Implementation".
         guard !session.caps.contains(.chatHistory) else { return nil }
         let newest = Int64(room.lastSequence)
-        guard let client = following(session)?.client, let place = cursors.place(of: client, in: room.storedKey) else {
+        guard let client = following(session)?.client, let place = place(of: client, in: room, session) else {
             return lastLines(of: room, through: newest, session)
         }
         guard settings.limits.backlog > 0, place < newest else { return nil }
@@ -265,7 +265,8 @@ extension IRCServer {
     /// Ends a client's stay in the room; held lines are delivered to it.
     func endFollowing(_ id: RoomID, _ session: IRCSession) {
         if let room = room(id), session.rooms.contains(id) {
-            session.noteShown(Int64(room.lastSequence), in: room.storedKey)
+            let written = session.following?.written(in: id, newestPlace)
+            session.noteShown(written ?? Int64(room.lastSequence), in: room.storedKey)
         }
         guard let following = session.following else { return }
         following.leave(id)

@@ -38,7 +38,7 @@ extension IRCServer {
             following.enter(room.id, written: backlog.start, received: backlog.start, isLive: false)
             return cursors.use(client, in: room.storedKey)
         }
-        guard let place = cursors.place(of: client, in: room.storedKey) else {
+        guard let place = place(of: client, in: room, session) else {
             following.enter(room.id, written: newest, received: newest, isLive: following.backlog(of: room.id) == nil)
             return enterCursor(client, room.storedKey, at: newest, for: session)
         }
@@ -48,6 +48,23 @@ extension IRCServer {
         guard place >= newest || settings.limits.backlog <= 0 || session.caps.contains(.chatHistory) else { return }
         following.enter(room.id, written: newest, received: place, isLive: true)
         if place < newest { askSoon(session, following) }
+    }
+
+    /// The sequence number up to which a client has a room: by its cursor, or by what this connection was shown in earlier
+    /// stays; nil: it has no cursor.
+    func place(of client: ClientKey, in room: Room, _ session: IRCSession) -> Int64? {
+        cursors.place(of: client, in: room.storedKey).map { max($0, session.shown[room.storedKey] ?? $0) }
+    }
+
+    /// A stay that the user did not end is over: the cursor moves once the client has what was written to it.
+    func settleCursor(_ room: Room, _ session: IRCSession) {
+        guard let following = session.following, let client = following.client,
+            let place = following.written(in: room.id, newestPlace)
+        else { return }
+        whenReceived(by: session) { [weak self, weak session, key = room.storedKey] in
+            guard let self, cursors.move(client, in: key, to: place) else { return }
+            keep(client, key, at: place, for: session)
+        }
     }
 
     func enterCursor(_ client: ClientKey, _ room: StoredRoomKey, at place: Int64, for session: IRCSession) {

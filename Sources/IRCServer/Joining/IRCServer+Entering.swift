@@ -74,7 +74,11 @@ extension IRCServer {
         guard let personID = session.person, let person = context.identities[personID] else { return }
         let line = line("PART", by: person, [room.channel] + (reason.map { [$0] } ?? []))
         for client in sessions(of: personID) {
-            if isAsked, client.rooms.contains(room.id) { dropCursor(room, client, for: session) }
+            if !isAsked {
+                settleCursor(room, client)
+            } else if client.rooms.contains(room.id) {
+                dropCursor(room, client, for: session)
+            }
             endFollowing(room.id, client)
         }
         if isAsked, let account = person.account {

@@ -61,7 +61,9 @@ final class FollowedRooms {
         return Array(live.keys)
     }
 
-    /// The sequence number up to which the room was written to the client.
+    /// The sequence number up to which the room was written to the client; nil: it follows no cursor there.
+    func written(in room: RoomID, _ newest: Newest) -> Int64? { rooms[room].map { written(room, $0, newest) } }
+
     private func written(_ room: RoomID, _ followed: FollowedRoom, _ newest: Newest) -> Int64 {
         guard followed.isLive, let newest = newest(room) else { return followed.written }
         return max(followed.written, newest)
