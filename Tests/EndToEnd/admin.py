@@ -19,8 +19,8 @@ WORD = "unspeakable"
 def command(bridge, *words):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHATBRIDGE")}
     return subprocess.run(
-        # The socket by name: the file may have errors.
-        [peer.BINARY_PATH, *words, "--socket", bridge.directory + "/state/admin.sock"], stdin=subprocess.DEVNULL, capture_output=True,
+        # By the configuration, also while that has errors.
+        [peer.BINARY_PATH, *words, "--config", bridge.config_path], stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=60, env=environment)
 
 

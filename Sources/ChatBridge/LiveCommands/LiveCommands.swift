@@ -22,17 +22,7 @@ struct LiveCommands {
         _ command: LiveCommand, _ options: GlobalOptions, socket: String?, environment: ConfigurationEnvironment,
         output: @escaping Output, errors: @escaping Output
     ) -> Int32 {
-        let paths: [String]
-        if let socket {
-            paths = [socket]
-        } else {
-            do {
-                paths = try Self.paths(options, environment)
-            } catch {
-                errors(error.description + "\nThe socket can be named with --socket.\n")
-                return ExitCode.configuration
-            }
-        }
+        let (paths, problems) = socket.map { ([$0], []) } ?? Self.paths(options, environment)
         let commands = LiveCommands(
             screen: .ofStandardOutput(options.color, variables: environment.variables), output: output, errors: errors,
             showsProgress: Machine.isTerminal(STDERR_FILENO),
@@ -46,24 +36,26 @@ struct LiveCommands {
             return try commands.run(command, AdminClient.connect(paths))
         } catch {
             errors("chatbridge: \(error)\n")
+            // They may be why it was looked for elsewhere.
+            if case .noBridge = error, !problems.isEmpty { errors(ConfigurationError(problems).description + "\n") }
             return command == .status(.ready) ? ExitCode.notReady : error.exitCode
         }
     }
 
     /// Where a bridge of that configuration answers: its own place, then those of a packaged service, which an
-    /// administrator's shell knows nothing of.
+    /// administrator's shell knows nothing of. A configuration with errors is no obstacle: the bridge runs with another.
     static func paths(
         _ options: GlobalOptions, _ environment: ConfigurationEnvironment
-    ) throws(ConfigurationError) -> [String] {
-        let configuration = try ConfigurationLoader.load(options.request(needsRooms: false), from: environment)
-            .configuration
+    ) -> (paths: [String], problems: [ConfigurationProblem]) {
+        let (configuration, problems) = ConfigurationLoader.readablePart(
+            options.request(needsRooms: false), from: environment)
         let admin = configuration.admin
         guard
             let own = admin.path(stateDirectory: configuration.server.stateDirectory, environment: environment)
-        else { return [] }
-        guard !admin.socket.hasPrefix("/"), options.stateDirectory == nil else { return [own] }
+        else { return ([], problems) }
+        guard !admin.socket.hasPrefix("/"), options.stateDirectory == nil else { return ([own], problems) }
         let packaged = ["/run/chatbridge", "/var/lib/chatbridge"].map { "\($0)/\(admin.socket)" }
-        return [own] + packaged.filter { $0 != own && access($0, F_OK) == 0 }
+        return ([own] + packaged.filter { $0 != own && access($0, F_OK) == 0 }, problems)
     }
 
     func run(_ command: LiveCommand, _ client: AdminClient) throws(AdminClientError) -> Int32 {

@@ -45,6 +45,26 @@ package enum ConfigurationLoader {
         _ request: ConfigurationRequest, from environment: ConfigurationEnvironment
     ) throws(ConfigurationError) -> LoadedConfiguration {
         let (tree, path) = try file(request, environment)
+        let (configuration, origins, problems) = read(tree, path, request, environment)
+        guard problems.isEmpty else { throw ConfigurationError(problems) }
+        return LoadedConfiguration(configuration: configuration, path: path, origins: origins)
+    }
+
+    /// What can be read of a configuration, whatever errors the rest has: where a running bridge is to be found.
+    package static func readablePart(
+        _ request: ConfigurationRequest, from environment: ConfigurationEnvironment
+    ) -> (configuration: Configuration, problems: [ConfigurationProblem]) {
+        var found: (tree: ConfigurationNode, path: String?) = (ConfigurationNode(.table([])), nil)
+        var problems: [ConfigurationProblem] = []
+        do throws(ConfigurationError) { found = try file(request, environment) } catch { problems = error.problems }
+        let (configuration, _, others) = read(found.tree, found.path, request, environment)
+        return (configuration, problems + others)
+    }
+
+    private static func read(
+        _ tree: ConfigurationNode, _ path: String?, _ request: ConfigurationRequest,
+        _ environment: ConfigurationEnvironment
+    ) -> (Configuration, ConfigurationOrigins, problems: [ConfigurationProblem]) {
         var layers = ConfigurationLayers(file: tree)
         layers.laySidecar(environment)
         layers.layEnvironment(environment.variables)
@@ -57,10 +77,9 @@ package enum ConfigurationLoader {
         var completion = ConfigurationCompletion(configuration: configuration, reader: reader)
         completion.complete(needsRooms: request.needsRooms, path: path)
 
-        let problems = layers.problems + completion.problems
-        guard problems.isEmpty else { throw ConfigurationError(problems) }
-        return LoadedConfiguration(
-            configuration: completion.configuration, path: path, origins: ConfigurationOrigins(reader.origins))
+        return (
+            completion.configuration, ConfigurationOrigins(reader.origins), layers.problems + completion.problems
+        )
     }
 
     /// Where a file is looked for when none is named: here, systemd's ConfigurationDirectory, /etc.
