@@ -235,7 +235,7 @@ struct StatusRoutesTests {
             found == [
                 StatusTrouble(
                     kind: .reload, level: .warning, name: "",
-                    text: "refused 1 min 30 s ago: a.toml:3:1: unknown key \"topik\", and 1 more")
+                    text: "refused 90 s ago: a.toml:3:1: unknown key \"topik\", and 1 more")
             ])
     }
 

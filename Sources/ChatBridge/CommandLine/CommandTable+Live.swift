@@ -76,9 +76,9 @@ extension CommandTable {
             [
                 "USER is an account's name, id@backend of an upstream user, or a present nick.",
                 "Messages stay as deleted ones, without words and author. What waits for the",
-                "backend is sent first. Not reached: the backend, logs of IRC clients, copies made",
-                "by backup and export. Exits 65 when there is no such person, 69 when it is not",
-                "complete and has to be repeated.",
+                "backend is sent first. Not reached: the backend, logs of IRC clients, copies",
+                "made by backup and export. Exits 65 when there is no such person, 69 when it is",
+                "not complete and has to be repeated.",
             ]),
         live(.drain, "stop the bridge in order, as SIGTERM does"),
         CommandRow(
