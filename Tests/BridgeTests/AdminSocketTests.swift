@@ -320,7 +320,8 @@ struct AdminSocketTests {
         #expect(AdminClientError.failed(failure).exitCode == ExitCode.configuration)
         #expect(problems.count == 2 && problems.allSatisfy { $0.contains("unknown key") })
         func refusal() async throws -> String? {
-            try await stage.ask(.status).done["troubles"]?.array?.first { $0["kind"]?.string == "reload" }?["text"]?.string
+            try await stage.ask(.status).done["troubles"]?.array?.first { $0["kind"]?.string == "reload" }?["text"]?
+                .string
         }
         let refused = try await refusal() ?? ""
         #expect(refused.contains("topik") && refused.hasSuffix(", and 1 more"))

@@ -34,12 +34,16 @@ public struct InheritedSocket: Hashable, Sendable {
     /// The sockets that were handed to process `processID`, in the order of their descriptors; none where the variables
     /// are for another process. They stay open, and are closed in children.
     public static func all(variables: [String: String], processID: Int32) -> [InheritedSocket] {
+        all(variables: variables, processID: processID, from: firstDescriptor)
+    }
+
+    static func all(variables: [String: String], processID: Int32, from first: Int32) -> [InheritedSocket] {
         guard let owner = variables["LISTEN_PID"], owner == String(processID),
             let count = variables["LISTEN_FDS"].flatMap({ Int32($0) }), (1...maxCount).contains(count)
         else { return [] }
         let names = (variables["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
         return (0..<count).map { index in
-            let descriptor = firstDescriptor + index
+            let descriptor = first + index
             let name = names.indices.contains(Int(index)) ? String(names[Int(index)]) : ""
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             return InheritedSocket(
