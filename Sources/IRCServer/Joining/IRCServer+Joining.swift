@@ -33,12 +33,14 @@ extension IRCServer {
 
     /// The refusal of a room that the client may see; nil: the client may enter.
     ///
-    /// Every way into a room asks here: JOIN, also after its wait, the return to an account's rooms, and the template before
-    /// it opens a room.
+    /// Asked by JOIN, again after its wait, by the return to an account's rooms, and by the template before it opens a room.
+    /// Not asked for a person's other clients, which follow the one that entered, and for one that logs in to another
+    /// account in its rooms.
     ///
     /// - Parameters:
     ///   - room: nil: one that the template would open.
-    ///   - isRequest: false: the account is a member, or the room was opened for this request.
+    ///   - isRequest: false: the account is a member, or the room was opened for this request. What holds for every entry
+    ///     does not look at it.
     func entryRefusal(_ room: Room?, as channel: String, isRequest: Bool, _ session: IRCSession) -> IRCMessage? {
         if let room, let refusal = spellingRefusal(room, as: channel, session) { return refusal }
         if isRequest, let refusal = templateShareRefusal(room, as: channel, session) { return refusal }
