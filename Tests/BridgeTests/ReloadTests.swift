@@ -153,6 +153,8 @@ struct ReloadTests {
         stage.reload(rooms: [0, 1])
         stage.enter(1, "alice@phone", room: "#room1")
         let room = try #require(stage.harness.bridge.rooms.last)
+        #expect(room.locals.isEmpty, "a JOIN waits a moment for the link")
+        stage.harness.advance(by: .seconds(2))
         #expect(room.isLoading && !room.locals.isEmpty && room.link.state == .stopped)
         stage.harness.store.answersQuestions = true
         stage.harness.perform { _, _ in }

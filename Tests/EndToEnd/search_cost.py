@@ -95,17 +95,21 @@ def searches_of_people_who_left_are_over(world):
     """Interruptible: whoever asks and goes leaves no work behind that the next one waits for."""
     ann, remy = start(world, "", folder(world))
     fill(ann, remy, *["ab" * 1_900_000] * 4)
+    pattern = "ab" * (LONG // 2 - 1) + "ac"
+    whole = cost(world, ann, pattern)
     began = world.bridge.cpu_seconds()
     for number in range(20):
         guest = world.irc("guest%d" % number, caps=CAPS)
-        guest.send(*["SEARCH in=#lobby;text=%s" % ("ab" * (LONG // 2 - 1) + "ac")] * 3)
+        guest.send(*["SEARCH in=#lobby;text=" + pattern] * 3)
         guest.close()
     asked = time.monotonic()
     answer = texts(ask(ann, "CHATHISTORY BEFORE #lobby timestamp=2200-01-01T00:00:00.000Z 1"))
     took = time.monotonic() - asked
     assert answer == ["kept"], answer
-    assert took < 3, "a page took %.1f s behind searches of people who left" % took
-    return "a page in %.2f s, %.1f s of CPU" % (took, world.bridge.cpu_seconds() - began)
+    spent = world.bridge.cpu_seconds() - began
+    # Of 60 searches. Each may be in the middle of a message when it is given up.
+    assert spent < 15 * whole, "60 searches of people who left took %.1f s of CPU, one whole takes %.2f s" % (spent, whole)
+    return "a page in %.2f s, %.1f s of CPU; a whole search %.2f s" % (took, spent, whole)
 
 
 @scenario

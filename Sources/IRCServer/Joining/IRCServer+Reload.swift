@@ -41,9 +41,8 @@ extension IRCServer {
         if let person = backends[settings.backend]?.person { room.accountIdentified(person, context) }
         roomTable.add(room)
         context.note(.info, "room-opened", "a room was opened", ["room": settings.name])
-        if context.isDurable { return load(room) }
         if settings.connect == .always { room.beginOpening(context) }
-        room.startForWaiting(context)
+        if context.isDurable { load(room) } else { room.startForWaiting(context) }
     }
 
     private func reload(_ room: Room, _ settings: RoomSettings, reconnects: Bool) {
