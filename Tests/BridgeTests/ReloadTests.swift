@@ -144,7 +144,7 @@ struct ReloadTests {
         #expect(stage.seen().filter { $0.contains(" 319 ") } == ["2< :bridge 319 alice alice @#lobby"])
     }
 
-    @Test("a room that opens is linked once it is read, also where somebody came before")
+    @Test("a room that opens is linked once it is read, also when a user joined before")
     func linkedOnceRead() throws {
         let stage = try BacklogStage(rooms: 2)
         stage.reload(rooms: [0])

@@ -58,7 +58,7 @@ struct InheritedSocketTests {
         #expect(InheritedSocket.all(variables: variables, processID: 7) == [])
     }
 
-    /// In a process of its own, so that nobody else opens descriptors; those from 3 on belong to the test's library there.
+    /// In a process of its own, where no other test opens descriptors; those from 3 on are the test library's.
     @Test("names go to descriptors in their order, sockets without a name are called unknown")
     func names() async {
         await #expect(processExitsWith: .success) {

@@ -50,7 +50,7 @@ package enum ConfigurationLoader {
         return LoadedConfiguration(configuration: configuration, path: path, origins: origins)
     }
 
-    /// What can be read of a configuration, whatever errors the rest has: where a running bridge is to be found.
+    /// The readable part of a configuration with errors, by which a running bridge is found.
     package static func readablePart(
         _ request: ConfigurationRequest, from environment: ConfigurationEnvironment
     ) -> (configuration: Configuration, problems: [ConfigurationProblem]) {

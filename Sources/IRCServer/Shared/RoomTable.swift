@@ -72,7 +72,7 @@ package final class RoomTable {
     /// Whether the room is removed when its link is closed.
     package func isPassing(_ room: Room) -> Bool { isOfTemplate(room) || retired.contains(room.id) }
 
-    /// Whether nobody enters the room any more: the configuration no longer has it, and it sends what it has.
+    /// Whether the room is closed to users: the configuration no longer has it, and its outbox is being sent.
     package func isRetired(_ room: Room) -> Bool { retired.contains(room.id) }
 
     /// Takes the channel of a configured room away; it is removed when its link is closed.
