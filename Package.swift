@@ -80,6 +80,11 @@ let package = Package(
                 "Dialects", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText", "WireBytes",
             ]),
 
+        // Rooms in the tools that a team already has: values to requests, requests to values. No IRC server, no dialect.
+        core(
+            "Mirrors",
+            ["BridgeTypes", "ChatModel", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText", "WireBytes"]),
+
         // What touches the machine.
         core("Threads", ["CSystem"]),
         core("Transport", ["CSystem", "CTLS", "Threads", "WireBytes"]),
@@ -99,7 +104,8 @@ let package = Package(
         .executableTarget(
             name: "ChatBridge",
             dependencies: [
-                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Rooms", "Upstream",
+                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Mirrors", "Rooms",
+                "Upstream",
                 "Configuration",
                 "Store",
                 "Studio", "Threads",
@@ -141,6 +147,12 @@ let package = Package(
             "RoomsTests",
             [
                 "Rooms", "BridgeTypes", "Identities", "Upstream", "ChatModel", "Dialects", "IRCProtocol", "JSONText",
+                "WireBytes",
+            ]),
+        tests(
+            "MirrorsTests",
+            [
+                "Mirrors", "BridgeTypes", "ChatModel", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText",
                 "WireBytes",
             ]),
         tests("MediaTests", ["Media", "ChatModel", "Dialects", "HTTPProtocol"]),
