@@ -140,7 +140,7 @@ let package = Package(
                 "BridgeTypes", "Configuration", "DescribedDialects", "Dialects", "Transport", "ChatModel", "JSONText",
                 "WireBytes",
             ]),
-        tests("BridgeTypesTests", ["BridgeTypes", "WireBytes"]),
+        tests("BridgeTypesTests", ["BridgeTypes", "ChatModel", "WireBytes"]),
         tests("IdentitiesTests", ["Identities", "BridgeTypes", "ChatModel", "Digests", "IRCProtocol", "WireBytes"]),
         tests("UpstreamTests", ["Upstream", "BridgeTypes", "ChatModel", "Dialects", "HTTPProtocol", "WireBytes"]),
         tests(

@@ -28,6 +28,12 @@ extension Now {
             wall: ChatTimestamp(milliseconds: over ? .min : early))
     }
 
+    /// The moment a time later.
+    package func later(by duration: Duration) -> Now {
+        let (late, over) = wall.milliseconds.addingReportingOverflow(duration.wholeNanoseconds / 1_000_000)
+        return Now(monotonic: monotonic + duration, wall: ChatTimestamp(milliseconds: over ? .max : late))
+    }
+
     /// The earlier of two estimates in wall time: the reading at that moment, and the present reading minus the monotonic
     /// interval. They differ after suspend, which stops the monotonic clock, and after a change of the wall clock.
     package func earliest(by now: Now) -> ChatTimestamp { min(wall, countedBack(from: now)) }

@@ -61,6 +61,8 @@ public enum StoreOperation: Equatable, Sendable {
     /// Enters an account's membership of a room, or replaces it.
     case membership(StoredMembership)
     case endMembership(account: String, StoredRoomKey)
+    /// A mirror's tool has a message under this id. The oldest ones go; see ``StoredMirrored/perMirror``.
+    case mirrored(StoredMirrored)
 
     /// Whether an author waits for the result.
     public var isAcceptance: Bool { if case .accept = self { true } else { false } }

@@ -362,11 +362,14 @@ public struct StoredState: Equatable, Sendable {
     public var choices: [StoredChoices]
     /// Those of one account stand together, in the order of their positions.
     public var memberships: [StoredMembership]
+    /// Oldest first.
+    public var mirrored: [StoredMirrored]
 
     public init(
         rooms: [StoredRoomKey: StoredRoom] = [:], identities: [StoredIdentity] = [], cursors: [StoredCursor] = [],
         accounts: [StoredAccount] = [], conversations: [StoredConversation] = [], nicks: [StoredNick] = [],
-        choices: [StoredChoices] = [], memberships: [StoredMembership] = []
+        choices: [StoredChoices] = [], memberships: [StoredMembership] = [],
+        mirrored: [StoredMirrored] = []
     ) {
         self.rooms = rooms
         self.identities = identities
@@ -376,5 +379,6 @@ public struct StoredState: Equatable, Sendable {
         self.nicks = nicks
         self.choices = choices
         self.memberships = memberships
+        self.mirrored = mirrored
     }
 }

@@ -149,13 +149,15 @@ extension SCRAMVerifier {
 /// The attributes of a message, in order; some may be empty.
 private func scramParts(_ bytes: [UInt8]) throws(SCRAMFailure) -> [String] {
     guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }
-    return text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map {
-        String(Substring($0))
-    }
+    return scramAttributes(text)
+}
+
+func scramAttributes(_ text: String) -> [String] {
+    text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { String(Substring($0)) }
 }
 
 /// The text behind `x=`; nil for a part that does not begin so.
-private func scramValue(_ name: Character, _ part: String) -> String? {
+func scramValue(_ name: Character, _ part: String) -> String? {
     part.utf8.starts(with: "\(name)=".utf8) ? String(Substring(part.utf8.dropFirst(2))) : nil
 }
 
@@ -167,6 +169,19 @@ private func isSCRAMAttribute(_ part: String) -> Bool {
 
 /// Names as in the headers of SASL's newer mechanisms.
 public enum SASLName {
+    /// The form in which ``decoded(_:)`` reads it.
+    public static func encoded(_ name: String) -> String {
+        var encoded = String.UnicodeScalarView()
+        for scalar in name.unicodeScalars {
+            switch scalar {
+            case ",": encoded.append(contentsOf: "=2C".unicodeScalars)
+            case "=": encoded.append(contentsOf: "=3D".unicodeScalars)
+            default: encoded.append(scalar)
+            }
+        }
+        return String(encoded)
+    }
+
     /// `=2C` is a comma and `=3D` an equals sign; nil for any other `=`, and for no name at all.
     ///
     /// Source: RFC 5802 §5.1 and RFC 5801 §4, "saslname".

@@ -102,7 +102,7 @@ public struct SCRAMVerifier: Hashable, Sendable, CustomStringConvertible {
         return constantTimeEqual(SHA256.hash(client), storedKey)
     }
 
-    private static func saltedPassword(_ password: SecretBytes, salt: [UInt8], iterations: Int) -> [UInt8] {
+    static func saltedPassword(_ password: SecretBytes, salt: [UInt8], iterations: Int) -> [UInt8] {
         var prepared = password.withUnsafeBytes { normalized($0) }
         defer { SecretBytes.wipe(&prepared) }
         return PBKDF2.sha256(password: prepared, salt: salt, iterations: iterations, count: SHA256.byteCount)

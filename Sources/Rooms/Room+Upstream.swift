@@ -183,6 +183,14 @@ extension Room {
     package func show(_ message: ChatMessage, _ context: RoomsContext) {
         var message = withoutSecrets(message, context)
         if !message.attachments.isEmpty { message = keepingFiles(message, context) }
+        // Another bridge brought it here.
+        if settings.isMirrored {
+            let (text, origin) = OriginChain.split(message.text)
+            if let tag = origin.storedTag {
+                message.text = text
+                message.annotations.append(tag)
+            }
+        }
         var shown = message
         let speaker: PersonID
         let quoted = ownWordsQuoted(message)

@@ -16,6 +16,9 @@ package struct RoomSpeaker {
 }
 
 extension RoomSpeaker {
+    /// Not a person: the server, for example.
+    package init(nick: String, source: String) { self.init(nick: nick, source: source, account: nil) }
+
     package init(_ person: Person) {
         self.init(nick: person.nick, source: person.source, account: person.account, isBot: person.isBot)
     }

@@ -31,6 +31,9 @@ public struct RoomSettings: Sendable {
     public var isRequired: Bool
     /// A room without a link for longer counts as failed; nil: never.
     public var giveUpAfter: Duration?
+    /// Mirrors follow the room's order: each new row is reported as ``RoomsAction/logged(_:)``, and changes of messages
+    /// have rows too.
+    public var isMirrored: Bool
 
     public init(
         _ link: LinkSettings, channel: String? = nil, topic: String = "", identity: DialectTraits.Identity? = nil,
@@ -38,7 +41,7 @@ public struct RoomSettings: Sendable {
         memberIdle: Duration = .seconds(30 * 60), queueMaxMessages: Int = 1000,
         queueMaxAge: Duration = .seconds(15 * 60), queueWhenFull: FullQueuePolicy = .reject,
         connect: ConnectPolicy = .always, historyOnJoin: Int = 0, relayNick: String? = nil, isRequired: Bool = true,
-        giveUpAfter: Duration? = nil
+        giveUpAfter: Duration? = nil, isMirrored: Bool = false
     ) {
         self.link = link
         self.channel = channel ?? "#" + link.name
@@ -56,6 +59,7 @@ public struct RoomSettings: Sendable {
         self.relayNick = relayNick
         self.isRequired = isRequired
         self.giveUpAfter = giveUpAfter
+        self.isMirrored = isMirrored
     }
 
     public subscript<Value>(dynamicMember member: WritableKeyPath<LinkSettings, Value>) -> Value {

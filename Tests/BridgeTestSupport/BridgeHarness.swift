@@ -14,6 +14,8 @@ public import WireBytes
 ///
 /// Clients and rooms go by number: client 1 is `ClientID(rawValue: 1)`, room 0 is the first of the settings.
 public final class BridgeHarness {
+    /// Mirrored rooms whose orders have grown.
+    public var logged: Set<RoomID> = []
     /// The actions of the bridge, in order.
     public enum Output: Equatable {
         /// A complete line to a client, without its CR LF.
@@ -328,6 +330,8 @@ public final class BridgeHarness {
             record(room.index, .detail("TLS with \(host)"))
             bridge.upstreamSecured(room, now: clock.now)
         case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
+        case .logged(let room): logged.insert(room)
+        case .mirrored: break
         case .closeUpstream(let room, _):
             if let event = upstream(room.index).disconnected() { record(room.index, event) }
         case .checkPassword(let check):

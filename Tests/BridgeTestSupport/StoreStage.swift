@@ -273,6 +273,9 @@ extension StoredState {
             memberships.sort { ($0.account, $0.position) < ($1.account, $1.position) }
         case .endMembership(let account, let room):
             memberships.removeAll { $0.account == account && $0.room == room }
+        case .mirrored(let known):
+            mirrored.removeAll { $0.mirror == known.mirror && $0.room == known.room && $0.msgid == known.msgid }
+            mirrored.append(known)
         }
     }
 

@@ -50,7 +50,7 @@ package final class StoreOverflow {
             case .nick(let known): self = .nick(known.folded)
             case .removeNick(let folded): self = .nick(folded)
             case .choices(let chosen): self = .choices(chosen.account)
-            case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .outboxState,
+            case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .mirrored, .outboxState,
                 .leaveOutbox, .account, .removeAuthor:
                 return nil
             }

@@ -50,6 +50,12 @@ extension IRCServer {
         let topic = topic(of: room)
         room.reload(settings, reconnects: reconnects, context)
         guard self.topic(of: room) != topic else { return }
+        let server = self.settings.serverName
+        let msgid = context.messageID(
+            backend: room.settings.backend, room: room.settings.upstreamRoom, sender: nil, id: nil)
+        room.enterEvent(
+            ["TOPIC", self.topic(of: room)], msgid: msgid, by: RoomSpeaker(nick: server, source: server),
+            at: context.now.wall, context)
         broadcast(serverLine("TOPIC", [room.channel, self.topic(of: room)]), in: room)
     }
 

@@ -58,6 +58,10 @@ public enum BridgeAction: Equatable {
     case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     /// Persist a file, for links to it; one of that name may exist already.
     case keepFile(StoredFile)
+    /// The order of a mirrored room has more rows; see `RoomSettings.isMirrored`.
+    case logged(RoomID)
+    /// What a mirror's tool brought is in a room's order.
+    case mirrored(StoredMirrored)
     /// Persist an uploaded file, in the same place; answered by `uploadStored`.
     case storeUpload(UploadID, StoredFile)
     /// Persist the record of an upload, for ``MediaSettings/uploads`` of the next process.
@@ -140,6 +144,8 @@ extension BridgeAction {
             case .readSecrets(let backend): .readSecrets(backend)
             case .callBackend(let call, let order): .callBackend(call, order)
             case .keepFile(let file): .keepFile(file)
+            case .logged(let room): .logged(room)
+            case .mirrored(let known): .mirrored(known)
             case .note(let note): .note(note)
             }
     }

@@ -244,7 +244,7 @@ extension Room {
     /// Actions are never queued: later, the message would no longer be in view.
     ///
     /// - Parameter person: nil: no user with a possible own link.
-    private func act(_ command: ChatCommand, by person: Person?, _ context: RoomsContext) -> String? {
+    func act(_ command: ChatCommand, by person: Person?, _ context: RoomsContext) -> String? {
         let lane = person.map { self.lane(of: $0) } ?? self.lane
         guard lane.canSpeak else {
             return lane === self.lane

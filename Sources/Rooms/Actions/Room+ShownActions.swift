@@ -27,7 +27,9 @@ extension Room {
     func takeBack(_ entry: RecentLog.Entry, _ context: RoomsContext) -> [StoredMessage] {
         recent.takeBack(msgid: entry.msgid)
         context.keep(.takeBack(storedKey, msgid: entry.msgid))
-        return archive.takeBack(msgid: entry.msgid)
+        let before = archive.takeBack(msgid: entry.msgid)
+        amend(.takenBack(msgid: entry.msgid), by: nil, at: context.now.wall, context)
+        return before
     }
 
     /// Shows that an emoji was added to a message or removed, and stores that.

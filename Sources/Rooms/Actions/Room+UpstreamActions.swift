@@ -93,6 +93,9 @@ extension Room {
         if isNews {
             context.keep(.edit(storedKey, msgid: original.msgid, text: (relayed ?? "") + edit.text))
             archive.edit(msgid: original.msgid, text: (relayed ?? "") + edit.text)
+            amend(
+                .edit(msgid: original.msgid, text: (relayed ?? "") + withNicks(edit.text, context)),
+                by: RoomSpeaker(person), at: shownTime(edit.at, context), context)
         }
         let change = before.flatMap { Self.substitution(from: $0, to: edit.text) }
         show(

@@ -23,42 +23,145 @@ package enum RelayedName {
     package static func isOne(_ name: String) -> Bool { name.contains { separators.contains($0) } }
 }
 
+/// A message under a name that is nobody's nick.
+package struct RelayedMessage {
+    /// `name/network`.
+    package var name: String
+    /// As IRC users see it, CTCP ACTION and formatting included.
+    package var text: String
+    /// Client-only tags.
+    package var annotations: [StoredTag]
+    /// The msgid that it answers.
+    package var replyTo: String?
+    package var attachments: [ChatAttachment]
+    /// At the end of the text upstream, invisible.
+    package var mark: String
+
+    package init(
+        name: String, text: String, annotations: [StoredTag] = [], replyTo: String? = nil,
+        attachments: [ChatAttachment] = [], mark: String = ""
+    ) {
+        self.name = name
+        self.text = text
+        self.annotations = annotations
+        self.replyTo = replyTo
+        self.attachments = attachments
+        self.mark = mark
+    }
+}
+
 extension Room {
-    /// Submits a message to the backend under a name that is not a nick.
+    /// Submits a message of a client to the backend under another name.
     package func submitRelayed(
         _ name: String, _ text: String, annotations: [StoredTag], label: String?, from client: ClientID,
         _ context: RoomsContext
     ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let lane = lane(of: person)
+        return relay(
+            RelayedMessage(name: name, text: text, annotations: annotations), over: lane,
+            by: (person.nick, person.ident, person.host), from: client, label: label, context
+        ) {
+            lane === self.lane ? relayedSender(name, $0) : (upstreamPerson(person, $0), "<\(name)> ")
+        }
+    }
+
+    /// Submits a message that a mirror brought.
+    ///
+    /// - Parameter mirror: its name.
+    package func relay(_ message: RelayedMessage, by mirror: String, _ context: RoomsContext) -> RoomReply {
+        relay(message, over: lane, by: (mirror, "mirror", context.settings.serverName), context) {
+            relayedSender(message.name, $0)
+        }
+    }
+
+    /// Redacts a message that a mirror brought, with its author's name.
+    package func takeBackRelayed(_ msgid: String, _ context: RoomsContext) -> RoomReply {
+        guard let entry = recent.entry(msgid: msgid), !entry.isTakenBack, let puppet = entry.puppet,
+            let id = entry.upstreamID
+        else { return .refused(.unknownMessage) }
+        let sender = settings.identity == .single ? accountPerson : ChatPerson(id: puppet, name: entry.nick)
+        let delete = ChatDelete(ids: [id], room: settings.upstreamRoom, sender: sender)
+        if let why = act(.delete(delete), by: nil, context) {
+            return .refused(ActionRefusal(code: "CANNOT_DELIVER", text: "Not taken back, \(why)"))
+        }
+        takeBack(entry, context)
+        show(.takenBack([entry], by: nil, msgid: nil, reason: nil))
+        return .done
+    }
+
+    /// What a mirror brought is in the room's order: its tool's id for it is stored with it.
+    func noteArrival(of origin: OutboxEntry.Origin, msgid: String, _ context: RoomsContext) {
+        func tag(_ name: String) -> String? { origin.clientTags.first { $0.name == name }?.value }
+        guard origin.client == nil, let id = tag(StoredMirrored.tag), let mirror = tag(RelayedName.tag) else { return }
+        let known = StoredMirrored(mirror: mirror, room: storedKey, msgid: msgid, toolID: id, isTheirs: true)
+        context.keep(.mirrored(known))
+        context.emit(.mirrored(known))
+    }
+
+    /// Shows IRC users a reaction that a mirror brought: no backend takes one of somebody else.
+    ///
+    /// - Parameter name: the reactor's.
+    package func reactRelayed(
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, origin: StoredTag?,
+        _ context: RoomsContext
+    ) {
+        guard let original = recent.entry(msgid: msgid), !original.isTakenBack, !emoji.isEmpty,
+            emoji.utf8.count <= Self.maxReactionBytes
+        else { return }
+        let who = RoomSpeaker(nick: name, source: "\(name)!mirror@\(context.settings.serverName)")
+        let annotations =
+            replyTags(original)
+            + [StoredTag(name: operation == .add ? "+draft/react" : "+draft/unreact", value: emoji)]
+            + (origin.map { [$0] } ?? [])
+        let id = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        enterEvent(["TAGMSG"], msgid: id, by: who, annotations, at: context.now.wall, context)
+        show(
+            .reacted(
+                RoomReaction(
+                    msgid: id, at: context.now.wall, emoji: emoji, operation: operation, original: original,
+                    isOnOwn: false, annotations: annotations), by: who))
+    }
+
+    private func relay(
+        _ relayed: RelayedMessage, over lane: SendLane, by carrier: (nick: String, ident: String, host: String),
+        from client: ClientID? = nil, label: String? = nil, _ context: RoomsContext,
+        sender: (_ puppet: ChatID) -> (person: ChatPerson, prefix: String)
+    ) -> RoomReply {
         guard !lane.isFull else { return .queueFull }
+        let (name, text) = (relayed.name, relayed.text)
         context.noteChat("up", room: settings.name, nick: name, text)
         let puppet = context.identities.puppetID(nick: name, backend: settings.backend)
-        let (sender, prefix) = relayedSender(name, puppet, over: lane, person)
+        let (person, prefix) = sender(puppet)
         if settings.identity == .puppet, lane === self.lane { remember(author: puppet) }
         // An action names its author already.
         let action = MessageText.action(text)
         let words = MessageText.withoutFormatting(action.map { "* \(name) \($0)" } ?? text)
+        var whole = action == nil ? prefix + words : words
+        let answered = relayed.replyTo.flatMap { recent.entry(msgid: $0) }.flatMap { $0.isTakenBack ? nil : $0 }
+        let replyTo = carriesReplies ? answered?.upstreamID : nil
+        if replyTo == nil, let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
         let message = ChatMessage(
-            id: context.freshChatID(), room: settings.upstreamRoom, sender: sender,
-            text: action == nil ? prefix + words : words, at: context.now.wall)
-        let tags = [StoredTag(name: RelayedName.tag, value: person.nick)] + annotations
+            id: context.freshChatID(), room: settings.upstreamRoom, sender: person, text: whole + relayed.mark,
+            at: context.now.wall, attachments: relayed.attachments, replyTo: replyTo)
+        var tags = [StoredTag(name: RelayedName.tag, value: carrier.nick)] + relayed.annotations
+        if let original = relayed.replyTo {
+            tags += [StoredMessage.replyTag, "+draft/reply"].map { StoredTag(name: $0, value: original) }
+        }
         let entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
-                client: client, person: nil, puppet: puppet, source: "\(name)!\(person.ident)@\(person.host)",
+                client: client, person: nil, puppet: puppet, source: "\(name)!\(carrier.ident)@\(carrier.host)",
                 nick: name, account: nil, text: text, clientTags: tags.map { ($0.name, $0.value) }, label: label,
                 clientName: nil),
-            acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(person.nick))
+            acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(carrier.nick))
         lane.submit(entry, context)
         pump(lane, context)
         return .done
     }
 
-    private func relayedSender(
-        _ name: String, _ puppet: ChatID, over lane: SendLane, _ person: Person
-    ) -> (sender: ChatPerson, prefix: String) {
-        if lane !== self.lane { return (upstreamPerson(person, puppet), "<\(name)> ") }
+    /// Over the room's link.
+    private func relayedSender(_ name: String, _ puppet: ChatID) -> (person: ChatPerson, prefix: String) {
         guard settings.identity == .single else { return (ChatPerson(id: puppet, name: name), "") }
         if traits.sendsSenderName { return (ChatPerson(id: accountPerson.id, name: name), "") }
         let prefix = settings.singlePrefix.replacing("{nick}", with: name)

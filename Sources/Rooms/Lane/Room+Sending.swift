@@ -114,6 +114,7 @@ extension Room {
             if isErased { stored.erase() }
             return stored
         }
+        noteArrival(of: origin, msgid: msgid, context)
         if isErased { recent.erase(msgid: msgid) } else { recent.went(up: entry.message.text, msgid: msgid) }
         let client = authorClient(origin, context)
         let speaker = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }

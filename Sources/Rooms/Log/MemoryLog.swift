@@ -89,6 +89,9 @@ package final class MemoryLog {
         return erased
     }
 
+    /// The oldest row that is still here.
+    package var firstSequence: Int64? { kept.first?.sequence }
+
     // MARK: - Queries, as of the store
 
     package func message(_ msgid: String) -> StoredMessage? { kept.last { $0.msgid == msgid } }

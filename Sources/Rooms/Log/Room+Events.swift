@@ -1,5 +1,6 @@
 import BridgeTypes
 import ChatModel
+import Upstream
 import WireBytes
 
 // Events other than messages in the room's order, for history queries that include them.
@@ -24,7 +25,21 @@ extension Room {
 
     /// Logs a line that is not a user's message, where messages are logged.
     package func keep(_ row: StoredMessage, _ context: RoomsContext) {
+        if settings.isMirrored { context.emit(.logged(id)) }
         if context.isDurable { context.keep(.message(storedKey, row)) } else { archive.append(row) }
+    }
+
+    /// Logs a change of a message for mirrors, where there are any.
+    ///
+    /// - Parameter by: nil is the backend.
+    func amend(_ amendment: StoredMessage.Amendment, by who: RoomSpeaker?, at: ChatTimestamp, _ context: RoomsContext) {
+        guard settings.isMirrored else { return }
+        let server = context.settings.serverName
+        keep(
+            .amending(
+                amendment, sequence: Int64(recent.takePlace()),
+                msgid: context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil),
+                at: at, nick: who?.nick ?? server, source: who?.source ?? server, account: who?.account), context)
     }
 
     // MARK: - Delivery cursors

@@ -45,6 +45,7 @@ extension Room {
         let sequence = recent.append(
             msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: sender, nick: nick, text: text, at: at)
         recent.heard(at, wall: context.now.wall)
+        if settings.isMirrored { context.emit(.logged(id)) }
         guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
         context.keep(.message(storedKey, stored(Int64(sequence))))
         let isDue = continuity.persistedAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true

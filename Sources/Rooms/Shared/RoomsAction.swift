@@ -16,5 +16,9 @@ package enum RoomsAction {
     case readSecrets(BackendID)
     case callBackend(BackendCallID, BackendCallRequest)
     case keepFile(StoredFile)
+    /// A mirrored room's order has more rows.
+    case logged(RoomID)
+    /// What a mirror brought is in a room's order.
+    case mirrored(StoredMirrored)
     case note(BridgeNote)
 }

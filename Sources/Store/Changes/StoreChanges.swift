@@ -38,6 +38,7 @@ final class StoreChanges: @unchecked Sendable {
     private let removeMessages: SQLiteStatement
     private let removeRoom: SQLiteStatement
     private let personal: StorePersonalChanges
+    private let mirrored: StoreMirroredChanges
     private let conversationBounds: StoreConversationBounds
     private let orphans: StoreOrphans
 
@@ -96,7 +97,8 @@ final class StoreChanges: @unchecked Sendable {
         // Only messages after it can refer to it. The tags are a list as JSON, and no msgid has anything to escape.
         takeBackEvents = try connection.prepare(
             """
-            UPDATE messages SET text = '', tags = NULL, flags = flags | \(StoredFlag.takenBack)
+            UPDATE messages SET text = '', sent_as = NULL, attachments = NULL, tags = NULL,
+            flags = flags | \(StoredFlag.takenBack)
             WHERE room = ?1 AND seq > (SELECT seq FROM messages WHERE room = ?1 AND msgid = ?2)
             AND kind IN (\(StoredMessage.Kind.ofDeeds.numbers)) AND instr(tags, '["\(StoredMessage.replyTag)","' || ?2 || '"]') > 0
             """)
@@ -129,6 +131,7 @@ final class StoreChanges: @unchecked Sendable {
         removeMessages = try connection.prepare("DELETE FROM messages WHERE room = ?")
         removeRoom = try connection.prepare("DELETE FROM rooms WHERE id = ?")
         personal = try StorePersonalChanges(connection)
+        mirrored = try StoreMirroredChanges(connection)
         conversationBounds = try StoreConversationBounds(connection, conversationLimits)
         orphans = try StoreOrphans(connection)
     }
@@ -319,6 +322,7 @@ final class StoreChanges: @unchecked Sendable {
         case .choices(let chosen): try personal.save(chosen, values)
         case .membership(let known): try personal.save(known, values)
         case .endMembership(let account, let key): try personal.end(account, key, values)
+        case .mirrored(let known): try mirrored.save(known, values)
         }
     }
 

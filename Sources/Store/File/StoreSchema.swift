@@ -164,6 +164,19 @@ enum StoreSchema {
         ALTER TABLE rooms ADD COLUMN live_counted INTEGER;
         ALTER TABLE rooms ADD COLUMN live_boot TEXT;
         """,
+        """
+        CREATE TABLE mirrored(
+            position INTEGER PRIMARY KEY,
+            mirror TEXT NOT NULL,
+            backend TEXT NOT NULL,
+            room TEXT NOT NULL,
+            msgid TEXT NOT NULL,
+            tool_id TEXT NOT NULL,
+            is_theirs INTEGER NOT NULL,
+            UNIQUE(mirror, backend, room, msgid)
+        ) STRICT;
+        CREATE INDEX mirrored_age ON mirrored(mirror, position);
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -98,6 +98,7 @@ final class StoreQueries: @unchecked Sendable {
                 state.accounts.append(
                     StoredAccount(name: row.text(0), password: row.text(1), madeAt: row.timestamp(2)))
             }
+            state.mirrored = try mirrored()
             return state
         }
     }

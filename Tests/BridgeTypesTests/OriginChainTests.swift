@@ -1,5 +1,5 @@
+import BridgeTypes
 import ChatModel
-import Mirrors
 import Testing
 
 @Suite struct OriginChainTests {

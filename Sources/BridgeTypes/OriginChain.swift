@@ -1,4 +1,4 @@
-package import ChatModel
+import ChatModel
 import Digests
 
 /// The places that a message has passed on its way through bridges, oldest first.
@@ -45,12 +45,14 @@ package struct OriginChain: Hashable, Sendable {
     package static let maxPlaces = 8
     /// The client-only tag with the chain, as ``text``.
     package static let tag = "+chatbridge/origin"
+    /// The client-only tag with the id under which the message was said first.
+    package static let firstTag = "+chatbridge/first"
 
     package private(set) var places: [Place] = []
 
     package init() {}
 
-    package init(_ places: [Place]) { self.places = places }
+    package init(_ places: some Sequence<Place>) { self.places = Array(places) }
 
     package var isEmpty: Bool { places.isEmpty }
     package var isFull: Bool { places.count >= Self.maxPlaces }
