@@ -1,11 +1,11 @@
-package import ChatModel
-package import HTTPProtocol
+import ChatModel
+import HTTPProtocol
 
 /// What a tool takes, for those who look after the queue.
 package struct MirrorFormTraits: Sendable {
     /// Posts that one request can carry.
     package var postsAtOnce = 1
-    /// Characters of a message's text; a longer one is cut into several requests.
+    /// Characters of a message's text, in units of UTF-16; a longer one is cut into several requests.
     package var maxTextCharacters: Int
     /// Posts without a form there are left out.
     package var takesEdits = false
@@ -13,15 +13,18 @@ package struct MirrorFormTraits: Sendable {
     package var takesReactions = false
     /// It answers with its own ids, by which edits, redactions, replies and reactions find their message.
     package var namesMessages = false
+    /// The least time between two requests that the tool allows for long.
+    package var requestInterval: Duration = .zero
 
     package init(maxTextCharacters: Int) { self.maxTextCharacters = maxTextCharacters }
 }
 
 /// What the configuration says of posts to a tool.
 package struct MirrorWording: Equatable, Sendable {
-    /// The name under which a post appears, where the tool takes one. `{nick}`, `{room}` and `{channel}` stand for these.
+    /// The name under which a post appears, where the tool takes one. `{nick}`, `{room}` and `{channel}` stand for
+    /// these.
     package var username = "{nick}"
-    /// The address of a picture of the speaker; empty: none. `{nick}` as above, percent-encoded.
+    /// The address of a picture of the speaker; empty: none. `{nick}` and the others as above, percent-encoded.
     package var avatarURL = ""
     /// Mentions of everybody, `@here` and the like, notify nobody.
     package var defusesMentions = true
@@ -69,7 +72,9 @@ package struct MirrorAnswer: Equatable, Sendable {
 
 /// What an answer means. Reasons are parts of a sentence, without secrets and without a full stop.
 package enum MirrorOutcome: Equatable, Sendable {
-    /// - Parameter ids: the tool's ids of the request's posts, where it gives any.
+    /// - Parameter ids: the tool's ids of the request's posts, where it gives any. Of a post in several requests the
+    /// first
+    ///   id counts.
     case taken(ids: [String?])
     /// The same request may succeed later; nil: when, it does not say.
     case later(reason: String, after: Duration?)

@@ -1,4 +1,5 @@
-package import ChatModel
+import BridgeTypes
+import ChatModel
 
 /// Something in a room's order, for a tool elsewhere: in the words of no tool.
 package struct MirrorPost: Equatable, Sendable {
@@ -48,6 +49,8 @@ package struct MirrorPost: Equatable, Sendable {
     package var channel: String
     /// Of this entry in the order; unique in the room.
     package var msgid: String
+    /// The id under which the message was said first, in whatever room of whatever bridge.
+    package var first: String
     package var at: ChatTimestamp
     package var speaker: Speaker
     /// The msgid of the message that this one answers.
@@ -59,13 +62,15 @@ package struct MirrorPost: Equatable, Sendable {
     package var origin: OriginChain
 
     package init(
-        _ content: Content, room: String, channel: String, msgid: String, at: ChatTimestamp, speaker: Speaker,
+        _ content: Content, room: String, channel: String, msgid: String, first: String? = nil, at: ChatTimestamp,
+        speaker: Speaker,
         replyTo: String? = nil, target: Target? = nil, files: [MirrorFile] = [], origin: OriginChain = OriginChain()
     ) {
         self.content = content
         self.room = room
         self.channel = channel
         self.msgid = msgid
+        self.first = first ?? msgid
         self.at = at
         self.speaker = speaker
         self.replyTo = replyTo
@@ -114,12 +119,14 @@ package struct MirrorArrival: Equatable, Sendable {
     package var channel: String?
     package var files: [MirrorFile]
     package var origin: OriginChain
+    /// The id under which it was said first; nil: not known. What was brought by another way is not brought again.
+    package var first: String?
     /// The tool says that a program wrote it.
     package var isBot: Bool
 
     package init(
         _ content: Content, id: String? = nil, speaker: String, replyTo: String? = nil, channel: String? = nil,
-        files: [MirrorFile] = [], origin: OriginChain = OriginChain(), isBot: Bool = false
+        files: [MirrorFile] = [], origin: OriginChain = OriginChain(), first: String? = nil, isBot: Bool = false
     ) {
         self.content = content
         self.id = id
@@ -128,6 +135,7 @@ package struct MirrorArrival: Equatable, Sendable {
         self.channel = channel
         self.files = files
         self.origin = origin
+        self.first = first
         self.isBot = isBot
     }
 }

@@ -28,4 +28,54 @@ package struct MarkedText: Hashable, Sendable {
 
     /// Without marks.
     package init(plain text: String) { parts = text.isEmpty ? [] : [.text(text)] }
+
+    /// The text without marks: addresses follow their labels in parentheses, blocks stand on lines of their own.
+    package var plain: String {
+        var text = ""
+        var endsBlock = false
+        func breakLine() { if !text.isEmpty, text.last != "\n" { text += "\n" } }
+        for part in parts {
+            if endsBlock { breakLine() }
+            endsBlock = false
+            switch part {
+            case .text(let words, _): text += words
+            case .link(let address, let label, _): text += Self.plainLink(address, label)
+            case .block(let lines):
+                breakLine()
+                text += lines
+                endsBlock = true
+            }
+        }
+        return text
+    }
+
+    /// It has nothing but white space and controls.
+    var isBlank: Bool { written(as: .plain).isEmpty }
+
+    static func plainLink(_ address: String, _ label: String?) -> String {
+        guard let label, label != address else { return address }
+        return "\(label) (\(address))"
+    }
+
+    /// The same with `style` on all words.
+    func adding(_ style: Style) -> MarkedText {
+        MarkedText(
+            parts.map { part in
+                switch part {
+                case .text(let words, let own): .text(words, own.union(style))
+                case .link(let address, let label, let own): .link(address, label: label, own.union(style))
+                case .block: part
+                }
+            })
+    }
+
+    /// Appends words, to the last part where that has the same style.
+    mutating func append(_ words: String, _ style: Style) {
+        guard !words.isEmpty else { return }
+        guard case .text(var joined, style)? = parts.last else { return parts.append(.text(words, style)) }
+        // Taken out, so that it grows in place.
+        parts.removeLast()
+        joined += words
+        parts.append(.text(joined, style))
+    }
 }
