@@ -1,0 +1,216 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// Joining, and what ends a stay.
+
+extension IRCNetwork {
+    // MARK: - Joining
+
+    /// Joins every channel that is not joined yet, several with a line. Those with keys come first, as the keys of a line
+    /// belong to its first channels.
+    func joinAll(now: Now) {
+        for index in channels.indices where !connection.support.isChannel(channels[index].settings.name) {
+            refused(index, "channels of this network begin with \(connection.support.channelTypes)")
+        }
+        let pending = channels.indices.filter { channels[$0].phase == .apart }
+        let order =
+            pending.filter { channels[$0].settings.key != nil } + pending.filter { channels[$0].settings.key == nil }
+        var line: [Int] = []
+        var byteCount = 0
+        for index in order {
+            let channel = channels[index].settings
+            let size = channel.name.utf8.count + (channel.key?.bytes.count ?? 0) + 2
+            if line.count >= connection.support.joinTargets || byteCount + size > Self.maxJoinBytes {
+                join(line, now: now)
+                (line, byteCount) = ([], 0)
+            }
+            line.append(index)
+            byteCount += size
+        }
+        join(line, now: now)
+    }
+
+    /// Bytes of a JOIN's parameters, with room for a source in front of it.
+    private static let maxJoinBytes = 350
+
+    private func join(_ indices: [Int], now: Now) {
+        guard !indices.isEmpty else { return }
+        let names = indices.map { channels[$0].settings.name }.joined(separator: ",")
+        let keys = indices.compactMap { channels[$0].settings.key }
+            .map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: ",")
+        if keys.isEmpty { request("JOIN", names) } else { request("JOIN", names, keys) }
+        for index in indices {
+            channels[index].phase = .joining(until: now.monotonic + NetworkChannel.answerTimeout)
+        }
+    }
+
+    func channelsTimerFired(now: Now) {
+        for index in channels.indices {
+            guard let due = channels[index].deadline, now.monotonic >= due else { continue }
+            switch channels[index].phase {
+            case .waiting: join([index], now: now)
+            case .joining: waits(index, "the network did not answer the JOIN", seldom: false, now: now)
+            case .joined: endCatchUp(index, now: now)
+            case .apart, .refused: break
+            }
+        }
+    }
+
+    /// A numeric of ``NetworkJoinRefusal/table``.
+    func joinRefused(_ message: IRCMessage, now: Now) {
+        guard let refusal = NetworkJoinRefusal.table[message.command], message.params.count > 1,
+            let index = channelIndex(message.params[1]), case .joining = channels[index].phase
+        else { return }
+        switch refusal.hope {
+        case .none: refused(index, refusal.reason)
+        case .soon: waits(index, refusal.reason, seldom: false, now: now)
+        case .seldom: waits(index, refusal.reason, seldom: true, now: now)
+        }
+    }
+
+    private func refused(_ index: Int, _ reason: String) {
+        channels[index].phase = .refused
+        emit(.channel(channels[index].settings.name, .refused(reason: reason)))
+    }
+
+    private func waits(_ index: Int, _ reason: String, seldom: Bool, now: Now) {
+        channels[index].refusals += 1
+        let delay =
+            seldom
+            ? NetworkDelays.longestJoin
+            : NetworkDelays.doubling(NetworkDelays.firstJoin, channels[index].refusals, cap: NetworkDelays.longestJoin)
+        waits(index, reason, delay, now: now)
+    }
+
+    private func waits(_ index: Int, _ reason: String, _ delay: Duration, now: Now) {
+        let until = now.later(by: delay)
+        channels[index].phase = .waiting(until: until.monotonic)
+        emit(.channel(channels[index].settings.name, .waiting(reason: reason, until: until)))
+    }
+
+    // MARK: - Members
+
+    /// A JOIN of anybody: ours may come without a request, too.
+    func joinReceived(_ message: IRCMessage, now: Now) {
+        guard isOurs(message.source), let source = message.source, let name = message.params.first else { return }
+        learn(source: source)
+        guard let index = channelIndex(name), channels[index].phase != .joined else { return }
+        channels[index].phase = .joined
+        channels[index].refusals = 0
+        channels[index].joinedAt = now.monotonic
+        emit(.channel(channels[index].settings.name, .joined))
+        beginCatchUp(index, now: now)
+    }
+
+    /// `KICK #channel nick :reason`.
+    func kickReceived(_ message: IRCMessage, now: Now) {
+        guard message.params.count > 1, isOurs(message.params[1]) else { return }
+        let by = message.source.map { PrintableText.of(Self.nick(of: $0)) } ?? "the network"
+        let said = message.params.count > 2 ? ": " + PrintableText.of(message.params[2]) : ""
+        removed(from: message.params[0], "kicked by \(by)\(said)", now: now)
+    }
+
+    /// A PART of ours that we did not send.
+    func partReceived(_ message: IRCMessage, now: Now) {
+        guard isOurs(message.source), let name = message.params.first else { return }
+        removed(from: name, "removed from the channel by the network", now: now)
+    }
+
+    private func removed(from name: String, _ reason: String, now: Now) {
+        guard let index = channelIndex(name), channels[index].phase == .joined else { return }
+        leave(index, reason, now: now)
+        note(
+            .warn, "mirror-channel-lost", "removed from a channel of the network; joined again later",
+            ["channel": channels[index].settings.name, "reason": reason])
+    }
+
+    private func leave(_ index: Int, _ reason: String, now: Now) {
+        endCatchUp(index, now: now)
+        let delay = channels[index].removalDelay(now.monotonic)
+        waits(index, reason, delay, now: now)
+        failAll(reason, in: index)
+    }
+
+    /// 442 ERR_NOTONCHANNEL: a removal that we did not hear of.
+    func notOnChannel(_ message: IRCMessage, now: Now) {
+        guard message.params.count > 1, let index = channelIndex(message.params[1]), channels[index].phase == .joined
+        else { return }
+        leave(index, "the network says that the client is not in the channel", now: now)
+    }
+
+    /// `INVITE nick #channel`.
+    func inviteReceived(_ message: IRCMessage, now: Now) {
+        guard message.params.count > 1, isOurs(message.params[0]), let index = channelIndex(message.params[1]) else {
+            return
+        }
+        switch channels[index].phase {
+        case .waiting, .refused: join([index], now: now)
+        case .apart, .joining, .joined: break
+        }
+    }
+
+    // MARK: - History
+
+    /// Asks for what was said since the last message, where the network keeps it.
+    func beginCatchUp(_ index: Int, now: Now) {
+        guard connection.capabilities.enabled.contains(.chatHistory), channels[index].lastSeen != nil else { return }
+        channels[index].catchUp = NetworkChannel.CatchUp(
+            until: now.monotonic, usesMsgid: connection.support.historyKnowsMsgid)
+        requestPage(index, now: now)
+    }
+
+    private func requestPage(_ index: Int, now: Now) {
+        guard var catchUp = channels[index].catchUp, let position = channels[index].lastSeen else { return }
+        let limit = min(connection.support.historyLimit ?? Self.maxPageMessages, Self.maxPageMessages)
+        let msgid = catchUp.usesMsgid ? position.msgid : nil
+        let reference =
+            msgid.map { "msgid=" + $0 } ?? "timestamp=" + IRCServerTime.format(milliseconds: position.time.milliseconds)
+        // The newest page, rather than pages without end.
+        let subcommand = catchUp.pages == NetworkChannel.maxPages ? "LATEST" : "AFTER"
+        request("CHATHISTORY", subcommand, channels[index].settings.name, reference, String(limit))
+        catchUp.pages += 1
+        catchUp.usesMsgid = msgid != nil
+        catchUp.until = now.monotonic + NetworkChannel.answerTimeout
+        channels[index].catchUp = catchUp
+    }
+
+    private static let maxPageMessages = 100
+
+    /// A `chathistory` batch is complete.
+    func historyReceived(_ batch: NetworkBatches.Batch, now: Now) {
+        guard batch.head.params.count > 2, let index = channelIndex(batch.head.params[2]),
+            let catchUp = channels[index].catchUp
+        else { return }
+        let before = channels[index].lastSeen
+        // Servers need not give them in the order of their time.
+        for message in batch.lines { heard(message, in: index, isHistory: true, now: now) }
+        // An empty page is the end, and so is one that leads nowhere.
+        guard channels[index].lastSeen != before, catchUp.pages <= NetworkChannel.maxPages else {
+            return endCatchUp(index, now: now)
+        }
+        requestPage(index, now: now)
+    }
+
+    /// `FAIL CHATHISTORY <code> <subcommand> <target> …`.
+    func historyRefused(_ message: IRCMessage, now: Now) {
+        guard message.params.first == "CHATHISTORY",
+            let index = message.params.compactMap({ channelIndex($0) }).first
+                ?? channels.firstIndex(where: { $0.catchUp != nil }),
+            var catchUp = channels[index].catchUp
+        else { return }
+        // An id that the network no longer knows: its time is as good.
+        guard catchUp.usesMsgid else { return endCatchUp(index, now: now) }
+        catchUp.usesMsgid = false
+        channels[index].catchUp = catchUp
+        requestPage(index, now: now)
+    }
+
+    /// All is there, or no more is to be had: what was said meanwhile follows.
+    func endCatchUp(_ index: Int, now: Now) {
+        guard let catchUp = channels[index].catchUp else { return }
+        channels[index].catchUp = nil
+        for message in catchUp.live { heard(message, in: index, isHistory: false, now: now) }
+    }
+}
