@@ -27,6 +27,9 @@ struct ChatBridgeMain {
             case .check(let options, let check):
                 status = OfflineCommands.check(
                     options, check, environment: environment, output: writeOutput, errors: writeError)
+            case .testMirror(let options, let name):
+                status = OfflineCommands.testMirror(
+                    name, options, environment: environment, output: writeOutput, errors: writeError)
             case .config(let options, let config):
                 status = OfflineCommands.config(
                     options, config, environment: environment, output: writeOutput, errors: writeError)

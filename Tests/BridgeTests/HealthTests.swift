@@ -187,7 +187,7 @@ struct HTTPConfigurationTests {
         ProblemCase(
             "an unknown service", "[[http]]\nbind = \"http://127.0.0.1\"\nserve = [\"healh\"]",
             "chatbridge.toml:4:10: \"healh\" is not served (did you mean \"health\"?); this version has: health, media, "
-                + "metrics, status"),
+                + "metrics, status, hooks"),
         ProblemCase(
             "metrics for anybody", "[[http]]\nbind = \"http+insecure://0.0.0.0\"\nserve = [\"health\", \"metrics\"]",
             "chatbridge.toml:4:9: metrics beyond loopback needs a token: write token_file (or bind 127.0.0.1)"),

@@ -15,6 +15,15 @@ struct LogEventCoverageTests {
         "admin-refused": "AdminSocketTests.otherUser", "admin-request": "AdminSocketTests.kick",
         "accept-certificate-ending": "StatusRoutesTests.logged", "backend-token-late": "StatusRoutesTests.logged",
         "queue-waiting": "StatusRoutesTests.logged",
+        "mirror-away": "MirrorQueueTests.aToolThatIsAway", "mirror-back": "MirrorQueueTests.aToolThatIsAway",
+        "mirror-closed": "MirrorQueueTests.aHookThatIsGone",
+        "mirror-gave-up": "MirrorQueueTests.whatIsTooOldIsGivenUpAndTold",
+        "mirror-refused": "MirrorQueueTests.whatIsRefusedIsPassedOver",
+        "mirror-read-failed": "MirrorQueueTests.aStoreThatFails",
+        "mirror-hook-refused": "mirrors_hooks.a_wrong_secret",
+        "mirror-login-refused": "NetworkConversationTests.registration",
+        "mirror-channel-lost": "NetworkConversationTests.channels",
+        "mirror-relaymsg-refused": "NetworkConversationTests.speaking",
         "log-lines-dropped": "LoggingTests.fullPipe", "backend-lifetime-odd": "LoginEndTests.oddLifetimes",
     ]
 

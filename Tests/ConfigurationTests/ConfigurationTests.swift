@@ -41,7 +41,10 @@ struct ConfigurationTests {
         let text = try RepositoryFile.example("chatbridge.toml")
         let uncommented = text.replacing(#/^#(?=[a-z\[])/#.anchorsMatchLineEndings(), with: "")
         #expect(!text.contains(#/scram-sha-256\$[0-9]/#))
-        let files = ["/etc/chatbridge/alice.hash": examplePasswordHash, "dialects/mine.json": #"{"decode":[]}"#]
+        let files = [
+            "/etc/chatbridge/alice.hash": examplePasswordHash, "dialects/mine.json": #"{"decode":[]}"#,
+            "/run/secrets/team-hook": "https://hooks.example.com/team",
+        ]
         let loaded = try load(uncommented, files: files)
         #expect(loaded.rooms.map(\.name) == ["kitchen", "*", "lobby", "support", "ops", "board", "desk", "shop"])
         #expect(loaded.backends.map(\.name) == ["main"])
@@ -57,7 +60,10 @@ struct ConfigurationTests {
         #expect(try RepositoryFile.example("chatbridge.toml") == ExampleConfiguration.text, "scripts/generate-docs")
         let text = ExampleConfiguration.text
         // Those of rooms stand in [room_defaults]; those of tables within a line, in its value.
-        let inner = ["identity.webirc.", "accounts.upstream.", "auth.send_as.", "queue.", "multiline.", "batch."]
+        let inner = [
+            "identity.webirc.", "accounts.upstream.", "auth.send_as.", "queue.", "multiline.", "batch.", "ignore.",
+            "retry.",
+        ]
         let keys = ConfigurationTopic.all.filter { topic in
             topic.outline.shape.keys.isEmpty && !inner.contains { topic.path.contains($0) } && topic.path != "dialects"
         }

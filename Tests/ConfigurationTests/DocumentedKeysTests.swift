@@ -48,6 +48,9 @@ struct DocumentedKeysTests {
         var files = [
             "/a": "secret-a\n", "/b": "secret-b\n", "/hash-a": examplePasswordHash + "\n",
             "/hash-b": examplePasswordHash.replacing("4096", with: "8192") + "\n",
+            "/run/credentials/team-hook": "https://a.test", "/run/secrets/team-hook": "https://a.test",
+            "/url-a": "https://a.test\n", "/url-b": "https://b.test\n",
+            "/credentials/url-a": "https://a.test", "/credentials/url-b": "https://b.test",
             "/credentials/a": "credential-a\n", "/credentials/b": "credential-b\n",
             "/credentials/hash-a": examplePasswordHash,
             "/credentials/hash-b": examplePasswordHash.replacing("4096", with: "8192"),
@@ -289,6 +292,30 @@ struct DocumentedKeysTests {
         "limits.backlog": KeySample("0", "2"),
         "limits.history_limit": KeySample("1", "2"),
 
+        "mirrors.name": KeySample("\"a\"", "\"b\"", tool),
+        "mirrors.type": KeySample("\"slack\"", "\"json\"", ["url": "\"https://a.test\""]),
+        "mirrors.rooms": KeySample(
+            "[\"lobby\"]", "[\"den\"]", tool, elsewhere: "[[rooms]]\nname = \"den\"\nurl = \"ws://a.test/den\""),
+        "mirrors.to": KeySample("\"den\"", "\"attic\"", ["type": "\"room\""], elsewhere: otherRooms),
+        "mirrors.direction": KeySample(
+            "\"in\"", "\"out\"", ["type": "\"room\"", "to": "\"den\""], elsewhere: otherRooms),
+        "mirrors.url": KeySample("\"https://a.test\"", "\"https://b.test\""),
+        "mirrors.url_file": KeySample("\"/url-a\"", "\"/url-b\""),
+        "mirrors.url_credential": KeySample("\"url-a\"", "\"url-b\""),
+        "mirrors.path": KeySample("\"/a\"", "\"/b\"", ["secret": "\"0123456789abcdef\""], elsewhere: hooks),
+        "mirrors.secret": KeySample("\"0123456789abcdef\"", "\"fedcba9876543210\"", tool),
+        "mirrors.secret_file": KeySample("\"/a\"", "\"/b\"", tool),
+        "mirrors.secret_credential": KeySample("\"a\"", "\"b\"", tool),
+        "mirrors.events": KeySample("[\"message\"]", "[\"message\", \"topic\"]", tool),
+        "mirrors.username": KeySample("\"{nick} a\"", "\"{nick} b\"", tool),
+        "mirrors.avatar_url": KeySample("\"https://a.test\"", "\"https://b.test\"", tool),
+        "mirrors.nick": KeySample("\"{user}/a\"", "\"{user}/b\"", tool),
+        "mirrors.mentions": KeySample("\"escape\"", "\"allow\"", tool),
+        "mirrors.ignore.nicks": KeySample("[\"a*\"]", "[\"b*\"]", tool),
+        "mirrors.ignore.matching": KeySample("[\"a*\"]", "[\"b*\"]", tool),
+        "mirrors.retry.max_age": KeySample("\"1m\"", "\"2m\"", tool),
+        "mirrors.batch.max_messages": KeySample("2", "3", tool),
+        "mirrors.batch.max_wait": KeySample("\"1s\"", "\"2s\"", tool),
         "http.bind": KeySample("\"http://127.0.0.1:1\"", "\"http+insecure://0.0.0.0:2\""),
         "http.cert": KeySample("\"/cert-a\"", "\"/cert-b\"", https),
         "http.key": KeySample("\"/key-a\"", "\"/key-b\"", https),
@@ -321,6 +348,11 @@ struct DocumentedKeysTests {
     private static let serving = "[[http]]\nbind = \"http://127.0.0.1:1\"\nserve = [\"media\"]"
     private static let media = serving.replacing(":1\"", with: ":9\"") + "\n[media]\npublic_url = \"https://a.test\""
 
+    private static let tool: KeyValuePairs = ["url": "\"https://hook.test\""]
+    private static let hooks = "[[http]]\nbind = \"http://127.0.0.1:9\"\nserve = [\"hooks\"]"
+    private static let otherRooms =
+        ["den", "attic"].map { "[[rooms]]\nname = \"\($0)\"\nurl = \"ws://a.test/\($0)\"" }.joined(separator: "\n")
+
     /// What a section cannot be without.
     private static func needed(_ section: String) -> [(key: String, value: String)] {
         switch section {
@@ -329,6 +361,7 @@ struct DocumentedKeysTests {
         case "listeners": [("bind", "\"irc://127.0.0.1:6667\"")]
         case "http": [("bind", "\"http://127.0.0.1:9667\"")]
         case "accounts": [("name", "\"alice\""), ("password", "\"\(examplePasswordHash)\"")]
+        case "mirrors": [("name", "\"team\""), ("type", "\"slack\""), ("rooms", "[\"lobby\"]")]
         case "media": [("public_url", "\"https://c.test\"")]
         default: []
         }
@@ -362,7 +395,7 @@ struct DocumentedKeysTests {
             let members = inner.map { "\($0.key.dropFirst("webirc.".count)) = \($0.value)" }.joined(separator: ", ")
             lines.append(("webirc", "[{ \(members) }]"))
         }
-        let isRow = ["rooms", "listeners", "http", "accounts"].contains(section)
+        let isRow = ["rooms", "listeners", "http", "mirrors", "accounts"].contains(section)
         let room = section == "rooms" ? "" : "[[rooms]]\nname = \"lobby\"\nurl = \"ws://127.0.0.1/\"\n"
         let head = isRow ? "[[\(section)]]" : "[\(section)]"
         let body = lines.map { "\($0.key) = \($0.value)\n" }.joined()
@@ -387,9 +420,10 @@ struct DocumentedKeysTests {
             path == "identity.webirc"
             ? withRoom("[identity]\nrequire_login = \"never\"\nwebirc = \(example)")
             : Self.text(path, example, sample)
-        let secrets = ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD"]
+        let secrets = ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD", "TEAM_SECRET"]
         var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret-of-many-letters") })
         variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
+        variables["TEAM_HOOK"] = "https://hooks.example.com/team"
         let machine = ConfigurationEnvironment(variables: variables, hostName: "h.test") { file in
             if file == "chatbridge.toml" { return .success(Array(text.utf8)) }
             let known =

@@ -72,6 +72,8 @@ enum Invocation: Equatable, Sendable {
     case live(GlobalOptions, LiveCommand, socket: String?)
     /// `-` is standard input.
     case inspectToken(GlobalOptions, file: String)
+    /// A mirror's name.
+    case testMirror(GlobalOptions, String)
     case version
     case help(CommandName?)
     /// `only`: one case, from 1; nil: all of them and the report.
@@ -146,6 +148,16 @@ enum CommandLineParser {
                 "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)"
             }
             return .hashPassword(iterations: number ?? SCRAMVerifier.defaultIterations)
+        case .mirrors:
+            guard split.operands.first == "test" else {
+                let hint = NearestName.hint(for: split.operands.first ?? "", among: ["test"])
+                throw UsageError(
+                    message: "\"mirrors\" has no \"\(split.operands.first ?? "")\"\(hint); there is test NAME")
+            }
+            guard split.operands.count == 2 else {
+                throw UsageError(message: "\"mirrors test\" needs a mirror: mirrors test NAME")
+            }
+            return .testMirror(options, split.operands[1])
         case .status, .reload, .rooms, .clients, .tail, .say, .history, .export, .backup, .forget, .drain:
             throw UsageError(message: "\"\(command.name.rawValue)\" is about a running bridge")
         case .token: return .inspectToken(options, file: try tokenFile(split))

@@ -37,6 +37,12 @@ extension CommandTable {
             .clients, "list the clients, or disconnect one", operands: "kick ID", maxOperands: 2,
             ["Exits 65 when there is no such client."]),
         live(
+            .mirrors, "list the mirrors, or show what one would post", operands: "test NAME", maxOperands: 2,
+            [
+                "test prints what the configuration makes of a message; it needs no bridge and",
+                "posts nothing. Exits 65 when there is no such mirror.",
+            ]),
+        live(
             .tail, "show what goes in and out of the rooms, as it happens", operands: "ROOM",
             flags: [
                 CommandFlag("json", "print one JSON object a line"),

@@ -22,7 +22,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case autobahnClient = "autobahn-client"
     case autobahnServer = "autobahn-server"
     case docTables = "doc-tables"
-    case status, reload, rooms, clients, tail, say, history, export, backup, forget, drain, token
+    case status, reload, rooms, clients, mirrors, tail, say, history, export, backup, forget, drain, token
 }
 
 /// A command: its name, arguments and help.

@@ -54,6 +54,8 @@ final class BridgeDriver: TransportDelegate {
     private(set) var media: MediaRoutes?
     /// What the status page shows, where it is served.
     private(set) var board: StatusBoard?
+    /// Rooms in tools elsewhere.
+    private(set) var mirrors: MirrorService?
 
     /// - Parameters:
     ///   - loop: where the driver lives; answers of other threads come back through it.
@@ -103,6 +105,9 @@ final class BridgeDriver: TransportDelegate {
         board.attach(self, now: now)
     }
 
+    /// Has rooms mirrored.
+    func serve(_ mirrors: MirrorService) { self.mirrors = mirrors }
+
     func start(_ transport: Transport, listeners: [ListenerID: ClientListener]) {
         self.listeners = listeners
         bridge.start(now: Self.now(transport))
@@ -135,6 +140,7 @@ final class BridgeDriver: TransportDelegate {
         bridge.reload(plan.settings, reconnecting: reconnecting, backends: changed, now: Self.now(transport))
         plan.equip(backends, names: bridge.backendNames)
         run(transport)
+        mirrors?.take(plan.mirrors, now: transport.now, transport)
     }
 
     /// False: the backend's account has no stored tokens.
@@ -386,6 +392,8 @@ final class BridgeDriver: TransportDelegate {
         case .findPlaces(let id, let key, let query): store?.findPlaces(id, key, query, on: loop)
         case .searchMessages(let id, let key, let search): store?.searchMessages(id, key, search, on: loop)
         case .keepFile(let file): media?.files.keep(file)
+        case .logged(let room): mirrors?.logged(room)
+        case .mirrored(let known): mirrors?.arrived(known)
         case .storeUpload(let id, let file): media?.files.store(id, file)
         case .keepUpload(let record): media?.keepUpload(record)
         case .uploadTokenChecked(let attempt, let verdict): media?.uploadTokenChecked(attempt, verdict, transport)

@@ -26,6 +26,7 @@ struct BridgePlan: Sendable {
     private let unusedSockets: [String]
     /// The tokens of HTTP listeners, in the order of the configuration.
     private let httpTokens: [SecretBytes?]
+    let mirrors: [MirrorPlan]
 
     init(
         _ configuration: Configuration, instanceID: String, environment: ConfigurationEnvironment,
@@ -53,6 +54,9 @@ struct BridgePlan: Sendable {
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
         places = try configuration.listeners.map { listener throws(StartError) in
             try Self.listenOptions(listener, asksForCertificates: asksForCertificates)
+        }
+        mirrors = try configuration.mirrors.map { mirror throws(StartError) in
+            try MirrorPlan(mirror, installation: instanceID, environment: environment)
         }
         httpTokens = try configuration.http.map { http throws(StartError) in
             guard let source = http.token else { return nil }
@@ -141,10 +145,16 @@ struct BridgePlan: Sendable {
         }
         if let media { driver.serve(media) }
         if let board { driver.serve(board, now: transport.now) }
+        let mirrorService = MirrorService(
+            driver, store: store, stored: stored, loop: loop, installation: settings.instanceID,
+            note: noted)
+        mirrorService.take(mirrors, now: transport.now)
+        driver.serve(mirrorService)
         let troubles = TroubleLog(note: noted)
         troubles.attach(driver, now: transport.now)
         let others: [any LoopClient] =
-            [backendDriver.client, backendDriver.files, troubles] + (board.map { [$0] } ?? [])
+            [backendDriver.client, backendDriver.files, mirrorService.client, mirrorService, troubles]
+            + (board.map { [$0] } ?? [])
         let service = AdminService(
             driver, store: store, reload: reload, loop: loop, instanceID: settings.instanceID)
         let router = ConnectionRouter(
@@ -258,6 +268,7 @@ struct BridgePlan: Sendable {
                     switch service {
                     case .health: HealthRoutes.routes(bridge: router.bridge.bridge) { store?.condition ?? .sound }
                     case .media: media?.routes ?? []
+                    case .hooks: router.bridge.mirrors.map { [$0.hookRoute] } ?? []
                     case .metrics:
                         StatusRoutes.metrics(
                             router.bridge, store: store, reload: reload, token: token,

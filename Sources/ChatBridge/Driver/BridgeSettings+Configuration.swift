@@ -23,9 +23,15 @@ extension BridgeSettings {
         _ configuration: Configuration, instanceID: String, environmentProxies: HTTPProxyRules = .direct
     ) throws(HTTPURLError) {
         var rooms: [RoomSettings] = []
+        let mirrored = configuration.mirroredRooms
         for room in configuration.rooms where !room.isTemplate {
-            guard let settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
+            guard var settings = try RoomSettings(room, in: configuration, environmentProxies: environmentProxies)
             else { continue }
+            if mirrored.contains(room.name) {
+                settings.isMirrored = true
+                // What is said there must come in also while no IRC user is there.
+                settings.connect = .always
+            }
             rooms.append(settings)
         }
         var settings = BridgeSettings(serverName: configuration.server.name, instanceID: instanceID, rooms: rooms)

@@ -8,6 +8,8 @@ struct HTTPRoute {
     var method: String
     /// As on the request line, without the query; not percent-decoded. One that ends in `/*` takes everything below.
     var path: String
+    /// Of the paths that ``path`` covers those that exist at the moment; nil: all.
+    var isKnown: ((String) -> Bool)?
     /// Longest body, in bytes. A longer one is refused as soon as that is known.
     var maxBodyBytes = 0
     /// For supervisors: such requests have reserved connections.
@@ -21,7 +23,7 @@ struct HTTPRoute {
 
     func matches(path: String) -> Bool {
         guard self.path.utf8.last == UInt8(ascii: "*") else { return self.path == path }
-        return path.utf8.starts(with: self.path.utf8.dropLast())
+        return path.utf8.starts(with: self.path.utf8.dropLast()) && isKnown?(path) ?? true
     }
 
     func matches(method: String) -> Bool { self.method == method || (self.method == "GET" && method == "HEAD") }

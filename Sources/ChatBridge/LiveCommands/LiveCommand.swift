@@ -15,6 +15,7 @@ enum LiveCommand: Equatable, Sendable {
     case changeRoom(AdminRequest, room: String)
     case clients
     case kick(Int64)
+    case mirrors
     case tail(room: String?, json: Bool, raw: Bool)
     case say(room: String, text: String)
     case history(room: String, since: HistoryStart?, limit: Int?, json: Bool)
@@ -65,6 +66,7 @@ extension CommandLineParser {
         case .reload: return .reload
         case .rooms: return try roomsCommand(words)
         case .clients: return try clientsCommand(words)
+        case .mirrors: return words.operands.isEmpty ? .mirrors : nil
         case .tail: return .tail(room: words.operands.first, json: has("json"), raw: has("raw"))
         case .say:
             guard words.operands.count > 1, let room = words.operands.first else {

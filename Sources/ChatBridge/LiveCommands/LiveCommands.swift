@@ -68,6 +68,7 @@ struct LiveCommands {
         case .kick(let id):
             _ = try ask(client, .kick, [.init("id", .integer(id))])
             write(["client \(id) is disconnected"])
+        case .mirrors: write(StatusScreen(status: try ask(client, .status)).mirrorLines(screen))
         case .tail(let room, let isJSON, let isRaw): try tail(room, isJSON: isJSON, isRaw: isRaw, client)
         case .say(let room, let text):
             let done = try ask(client, .say, [.init("room", .string(room)), .init("text", .string(text))])

@@ -25,7 +25,8 @@ struct StatusScreen {
 
     /// The first screen: a line about the bridge, a table of rooms, and what is wrong.
     func lines(_ screen: TextScreen) -> [String] {
-        [headline(screen)] + roomLines(screen) + notes(screen)
+        let mirrors = status["mirrors"]?.array?.isEmpty == false ? mirrorLines(screen) : []
+        return [headline(screen)] + roomLines(screen) + mirrors + notes(screen)
     }
 
     private func headline(_ screen: TextScreen) -> String {
@@ -83,6 +84,31 @@ struct StatusScreen {
             screen.styled(screen.fitted("! " + words.joined(separator: ": ")), isError ? .red : .yellow),
             screen.styled(screen.fitted("  " + TextScreen.clean(trouble["remedy"]?.string ?? "")), .faint),
         ]
+    }
+
+    func mirrorLines(_ screen: TextScreen) -> [String] {
+        let mirrors = status["mirrors"]?.array ?? []
+        var table = TextTable([
+            TextTable.Column(title: "MIRROR", least: 8), TextTable.Column(title: "TYPE"),
+            TextTable.Column(title: "STATE"), TextTable.Column(title: "ROOMS", least: 8, omission: 3),
+            TextTable.Column(title: "POSTED", isNumber: true), TextTable.Column(title: "WAITING", isNumber: true),
+            TextTable.Column(title: "LOST", isNumber: true, omission: 2),
+            TextTable.Column(title: "ARRIVED", isNumber: true, omission: 1),
+        ])
+        for mirror in mirrors {
+            let state = mirror["state"]?.string ?? ""
+            let age = span(since: mirror["since"]).map { " \($0)" } ?? ""
+            let lost = (mirror["refused"]?.integer ?? 0) + (mirror["given_up"]?.integer ?? 0)
+            table.append([
+                TextTable.Cell(mirror["name"]?.string ?? ""), TextTable.Cell(mirror["type"]?.string ?? ""),
+                TextTable.Cell(state + age, state == "closed" ? .red : state == "away" ? .yellow : .green),
+                TextTable.Cell((mirror["rooms"]?.array ?? []).compactMap(\.string).joined(separator: " ")),
+                TextTable.Cell("\(mirror["posted"]?.integer ?? 0)"),
+                TextTable.Cell("\(mirror["waiting"]?.integer ?? 0)"),
+                TextTable.Cell("\(lost)"), TextTable.Cell("\(mirror["arrived"]?.integer ?? 0)"),
+            ])
+        }
+        return mirrors.isEmpty ? ["There is no mirror."] : table.lines(screen)
     }
 
     func roomLines(_ screen: TextScreen) -> [String] {

@@ -24,6 +24,7 @@ enum LogEventTable {
         ("Links and backends", links),
         ("Rooms and messages", rooms),
         ("Storage and files", storage),
+        ("Mirrors", mirrors),
     ]
 
     static let all = sections.flatMap(\.events)
@@ -39,6 +40,42 @@ enum LogEventTable {
                 .joined(separator: "\n")
         }.joined(separator: "\n\n")
     }
+
+    private static let mirrors: [LogEvent] = [
+        LogEvent(
+            "mirror-away", .warn,
+            means: "a mirror's tool takes no messages now; they wait, for `retry.max_age` at most",
+            remedy: "see the reason: the tool is down, slow, or limits how much is posted"),
+        LogEvent("mirror-back", .info, means: "the tool takes messages again"),
+        LogEvent(
+            "mirror-closed", .error,
+            means: "the tool has no place for the mirror any more; it is asked every five minutes",
+            remedy: "make a new webhook there, put its URL into the file, and `chatbridge reload`"),
+        LogEvent(
+            "mirror-gave-up", .error,
+            means: "messages had waited for `retry.max_age` and are not mirrored; a line in the tool says how many",
+            remedy: "a longer `retry.max_age` outlasts longer outages"),
+        LogEvent(
+            "mirror-refused", .warn, means: "the tool refuses one message; those behind it go on",
+            remedy: "see the reason; `chatbridge mirrors test NAME` shows what is posted"),
+        LogEvent(
+            "mirror-hook-refused", .warn,
+            means: "a request to a mirror's path is not proven to come from the tool, or not in its form",
+            remedy: "compare the secret with the tool's, and the clocks; else somebody tries the path"),
+        LogEvent("mirror-read-failed", .warn, means: "messages for a mirror cannot be read now; it is tried again"),
+        LogEvent(
+            "mirror-login-refused", .warn,
+            means: "an IRC network refuses the login of a mirror; it is tried again in 5 minutes",
+            remedy: "see the reason; correct user, password or certificate"),
+        LogEvent(
+            "mirror-channel-lost", .warn,
+            means: "a mirror was removed from a channel of an IRC network; it joins again after a growing pause",
+            remedy: "see the reason; ask the channel's operators to let it in"),
+        LogEvent(
+            "mirror-relaymsg-refused", .info,
+            means: "an IRC network refuses RELAYMSG in a channel: nicks stand in front of the messages there",
+            remedy: "for the speakers' own nicks, make the mirror an operator of the channel"),
+    ]
 
     private static let program: [LogEvent] = [
         LogEvent("listening", .info, means: "an IRC listener is open"),

@@ -16,6 +16,7 @@ struct MetricsReading {
     var latencyUp: Histogram
     var storage: StoreMeasurements?
     var certificates: [CertificateEnd]
+    var mirrors: [MirrorStatus]
     var reload: ConfigurationReload.Standing
     var process: ProcessUsage
 
@@ -31,6 +32,7 @@ struct MetricsReading {
         (latencyDown, latencyUp) = (bridge.latency.down, bridge.latency.up)
         storage = store?.measurements
         certificates = transport.certificateEnds
+        mirrors = driver.mirrorStatus
         self.reload = reload
         process = .now()
     }

@@ -2,13 +2,14 @@ import BridgeCore
 import BridgeTypes
 import ChatModel
 import IRCServer
+import Mirrors
 import Rooms
 import Upstream
 import WireBytes
 
 /// The metrics. Labels are from closed sets, rooms and listeners of the configuration; never nicks or addresses.
 enum MetricsTable {
-    static let rows = processRows + clientRows + roomRows + storageRows
+    static let rows = processRows + clientRows + roomRows + mirrorRows + storageRows
 
     /// The label that `room_labels = false` removes.
     static let roomLabel = "room"
@@ -42,6 +43,43 @@ enum MetricsTable {
         },
         MetricRow(.gauge, "process_max_fds", "Limit of open file descriptors.") {
             $0.process.maxFiles.map { [.init([], $0)] } ?? []
+        },
+    ]
+
+    private static let mirrorRows: [MetricRow] = [
+        MetricRow(
+            .counter, "chatbridge_mirror_deliveries_total",
+            "Messages for a mirror's tool: ok, it has them; refused; given up, since they had waited for too long.",
+            labels: ["mirror", "result"]
+        ) { reading in
+            reading.mirrors.flatMap { mirror in
+                [
+                    .init([mirror.name, "ok"], mirror.standing.posted),
+                    .init([mirror.name, "refused"], mirror.standing.refused),
+                    .init([mirror.name, "given-up"], mirror.standing.givenUp),
+                ]
+            }
+        },
+        MetricRow(
+            .counter, "chatbridge_mirror_retries_total", "Posts that were tried again.", labels: ["mirror"]
+        ) { $0.mirrors.map { .init([$0.name], $0.standing.retries) } },
+        MetricRow(
+            .gauge, "chatbridge_mirror_queue_messages", "Messages that wait for a mirror's tool.", labels: ["mirror"]
+        ) { $0.mirrors.map { .init([$0.name], Int(clamping: $0.standing.waiting)) } },
+        MetricRow(
+            .gauge, "chatbridge_mirror_up", "0: the mirror's tool takes nothing now.", labels: ["mirror"]
+        ) { $0.mirrors.map { .init([$0.name], $0.reason == nil ? 1 : 0) } },
+        MetricRow(
+            .counter, "chatbridge_mirror_arrivals_total",
+            "What a mirror's tool has brought: ok, messages in the room; refused requests.",
+            labels: ["mirror", "result"]
+        ) { reading in
+            reading.mirrors.flatMap { mirror in
+                [
+                    .init([mirror.name, "ok"], mirror.arrived),
+                    .init([mirror.name, "refused"], mirror.arrivalsRefused),
+                ]
+            }
         },
     ]
 

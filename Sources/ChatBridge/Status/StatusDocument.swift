@@ -12,6 +12,7 @@ struct StatusDocument {
     let readiness: Readiness
     let certificates: [CertificateEnd]
     let troubles: [StatusTrouble]
+    let mirrors: [MirrorStatus]
     /// Without the limit of ``limitClients(to:)``.
     private let clientCount: Int
 
@@ -21,7 +22,9 @@ struct StatusDocument {
         clientCount = status.clients.count
         readiness = Readiness(bridge, store)
         certificates = transport.certificateEnds
-        troubles = StatusTrouble.all(status, certificates: certificates, refusal: reload?.standing.refusal)
+        mirrors = driver.mirrorStatus
+        troubles = StatusTrouble.all(
+            status, certificates: certificates, mirrors: mirrors, refusal: reload?.standing.refusal)
     }
 
     /// Keeps the clients that connected first.
@@ -38,6 +41,10 @@ struct StatusDocument {
         writer.key("troubles")
         writer.beginArray()
         for trouble in troubles { trouble.append(to: &writer) }
+        writer.endArray()
+        writer.key("mirrors")
+        writer.beginArray()
+        for mirror in mirrors { mirror.append(to: &writer) }
         writer.endArray()
         writer.key("certificates")
         writer.beginArray()

@@ -15,7 +15,7 @@ struct StatusTrouble: Equatable {
     }
 
     enum Kind: String, CaseIterable {
-        case storage, link, token, queue, certificate, reload
+        case storage, link, token, queue, mirror, certificate, reload
 
         /// What to do about it: a sentence without a full stop.
         var remedy: String {
@@ -24,6 +24,7 @@ struct StatusTrouble: Equatable {
             case .link: "see the backend's own log and \"chatbridge check --connect\"; the bridge tries again by itself"
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
             case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
+            case .mirror: "see the tool, and its webhook; messages wait for retry.max_age, then they are given up"
             case .certificate: "renew it; changed files are noticed within a minute"
             case .reload: "mend the file and run \"chatbridge reload\"; until then the configuration before is in force"
             }
@@ -42,6 +43,7 @@ struct StatusTrouble: Equatable {
         switch kind {
         case .storage: "storage"
         case .link, .token, .queue: "room \(name)"
+        case .mirror: "mirror \(name)"
         case .certificate: "certificate of \(name)"
         case .reload: "reload"
         }
@@ -70,13 +72,22 @@ extension StatusTrouble {
 
     /// - Parameter refusal: of the last reload; nil: it was applied.
     static func all(
-        _ status: BridgeStatus, certificates: [CertificateEnd], refusal: ConfigurationReload.Refusal? = nil
+        _ status: BridgeStatus, certificates: [CertificateEnd], mirrors: [MirrorStatus] = [],
+        refusal: ConfigurationReload.Refusal? = nil
     ) -> [StatusTrouble] {
         var found: [StatusTrouble] = []
         if case .failing(let reason) = status.storage {
             found.append(StatusTrouble(kind: .storage, level: .error, name: "", text: reason))
         }
         for room in status.rooms { found += troubles(of: room, at: status.at) }
+        for mirror in mirrors {
+            guard let reason = mirror.reason, let since = mirror.since else { continue }
+            let age = spoken(seconds(from: since, to: status.at))
+            found.append(
+                StatusTrouble(
+                    kind: .mirror, level: mirror.state == .closed ? .error : .warning, name: mirror.name,
+                    text: "the tool has taken nothing for \(age): \(reason)"))
+        }
         for certificate in certificates {
             let left = seconds(from: status.at, to: certificate.at)
             guard left < certificateLead.components.seconds else { continue }

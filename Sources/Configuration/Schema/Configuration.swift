@@ -23,6 +23,8 @@ package struct Configuration: Equatable, Sendable {
     package var limits = LimitSettings()
     /// None by default: an unrequested port may belong to another program.
     package var http: [HTTPConfiguration] = []
+    /// In the order of the file; names are unique.
+    package var mirrors: [MirrorConfiguration] = []
     package var media = MediaConfiguration()
     package var admin = AdminConfiguration()
     package var log = LogConfiguration()
@@ -34,6 +36,7 @@ package struct Configuration: Equatable, Sendable {
         var reduced = self
         reduced.listeners = []
         reduced.http = []
+        reduced.mirrors = []
         reduced.media.publicURL = nil
         reduced.accounts = []
         reduced.identity.bearer = ""
@@ -100,6 +103,10 @@ enum ConfigurationSchema {
             tables: "http", \.http, HTTPConfiguration.rows, initial: { _ in HTTPConfiguration() },
             about: "health checks for supervisors; without a table there is no HTTP"),
         ConfigurationKey(
+            tables: "mirrors", \.mirrors, MirrorConfiguration.rows, identity: "name",
+            initial: { _ in MirrorConfiguration() }, reload: .live,
+            about: "rooms in the tools that a team has already, see docs/MIRRORS.md"),
+        ConfigurationKey(
             "media", \.media, .section(MediaConfiguration.rows),
             about: """
                 files: uploads (FILEHOST), and signed links of the bridge's own, see docs/BACKENDS.md#files
@@ -130,6 +137,12 @@ enum ConfigurationSchema {
         account.certificates = [String(repeating: "0123456789abcdef", count: 4)]
         sample.accounts = [account]
         sample.http = [HTTPConfiguration()]
+        var mirror = MirrorConfiguration()
+        mirror.name = "team"
+        mirror.kind = .slack
+        mirror.rooms = ["lobby"]
+        mirror.url = .file("/run/secrets/team-hook")
+        sample.mirrors = [mirror]
         return sample
     }()
 }

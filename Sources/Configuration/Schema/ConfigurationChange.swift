@@ -15,6 +15,8 @@ package struct ConfigurationChange: Equatable, Sendable {
     package private(set) var addedAccounts: [String] = []
     package private(set) var removedAccounts: [String] = []
     package private(set) var changedAccounts: [String] = []
+    /// Mirrors that are new, gone, or have other settings.
+    package private(set) var changedMirrors: [String] = []
     /// Other keys that are in force at once, such as `limits.max_clients`.
     package private(set) var changedKeys: [String] = []
     /// Keys that are as they were until a restart.
@@ -39,6 +41,7 @@ package struct ConfigurationChange: Equatable, Sendable {
         result = next
         take(\.server, ServerConfiguration.rows, named: "server", new)
         take(\.limits, LimitSettings.rows, named: "limits", new)
+        takeMirrors(new)
         deferred(from: result, to: new)
     }
 
@@ -47,7 +50,8 @@ package struct ConfigurationChange: Equatable, Sendable {
         [
             ("rooms-opened", addedRooms), ("rooms-closed", removedRooms), ("rooms-reconnected", reconnectedRooms),
             ("rooms-changed", changedRooms), ("accounts-added", addedAccounts), ("accounts-removed", removedAccounts),
-            ("accounts-changed", changedAccounts), ("keys-changed", changedKeys), ("keys-deferred", deferredKeys),
+            ("accounts-changed", changedAccounts), ("mirrors-changed", changedMirrors), ("keys-changed", changedKeys),
+            ("keys-deferred", deferredKeys),
         ]
     }
 
@@ -118,6 +122,18 @@ package struct ConfigurationChange: Equatable, Sendable {
         }
     }
 
+    // MARK: - Mirrors
+
+    /// A path that is new is answered by the listeners that serve hooks already.
+    private mutating func takeMirrors(_ new: Configuration) {
+        let before = Dictionary(result.mirrors.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let after = Set(new.mirrors.map(\.name))
+        changedMirrors =
+            new.mirrors.filter { before[$0.name] != $0 }.map(\.name)
+            + result.mirrors.map(\.name).filter { !after.contains($0) }
+        result.mirrors = new.mirrors
+    }
+
     // MARK: - The rest
 
     private mutating func take<Section: Equatable>(
@@ -134,6 +150,7 @@ package struct ConfigurationChange: Equatable, Sendable {
         var (old, new) = (old, new)
         // Reported by themselves.
         (old.rooms, old.accounts, new.rooms, new.accounts) = ([], [], [], [])
+        (old.mirrors, new.mirrors) = ([], [])
         guard old != new else { return }
         let found = ConfigurationSchema.root.write(old).differences(from: ConfigurationSchema.root.write(new))
         deferredKeys += found.isEmpty ? ["a secret"] : found

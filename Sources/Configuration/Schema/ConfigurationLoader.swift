@@ -146,6 +146,7 @@ extension ConfigurationCompletion {
         checkBearer()
         checkHTTP()
         checkMedia()
+        checkMirrors()
     }
 
     private mutating func checkDrain() {

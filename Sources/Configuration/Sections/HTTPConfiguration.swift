@@ -11,6 +11,8 @@ package struct HTTPConfiguration: Equatable, Sendable {
         case metrics
         /// `/status`, the page for people, and `/status.json`.
         case status
+        /// The paths of mirrors, where tools post.
+        case hooks
 
         /// What strangers must not see.
         package var needsToken: Bool { self == .metrics || self == .status }
@@ -66,7 +68,8 @@ package struct HTTPConfiguration: Equatable, Sendable {
                 `health`: `/healthz`, liveness, and `/readyz`, readiness, 503 with the reasons otherwise (a \
                 room counts until it was up once, and once it failed, see `give_up_after`), with `?strict` every \
                 required room connected; `media`: uploads and files under links, see \
-                [media]; `metrics`: `/metrics`; `status`: the page `/status`, and `/status.json`
+                [media]; `metrics`: `/metrics`; `status`: the page `/status`, and `/status.json`; `hooks`: the \
+                paths of [[mirrors]]
                 """),
         ConfigurationKey(
             "hosts", \.hosts, .hostNames,

@@ -3,6 +3,16 @@ import WireBytes
 // Derived URLs: the same with more in the query, and the target of a reference in an answer.
 
 extension HTTPURL {
+    /// The same URL with more at the end of its path and of its query, both percent-encoded already.
+    public func appending(path: String, query: String) -> HTTPURL {
+        let parts = pathAndQuery.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var whole = String(parts.first ?? "")
+        if !path.isEmpty, whole.utf8.last == UInt8(ascii: "/") { whole.removeLast() }
+        whole += path
+        let queries = [parts.count > 1 ? String(parts[1]) : "", query].filter { !$0.isEmpty }
+        return withResource(queries.isEmpty ? whole : whole + "?" + queries.joined(separator: "&"))
+    }
+
     /// The same URL with `items` added to the query, percent-encoded; names that are in it already are left as they are.
     public func addingToQuery(_ items: [(name: String, value: String)]) -> HTTPURL {
         var resource = pathAndQuery

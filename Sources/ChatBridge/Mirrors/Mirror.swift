@@ -1,0 +1,145 @@
+import BridgeCore
+import BridgeTypes
+import ChatModel
+import Mirrors
+import Rooms
+import WireBytes
+
+/// One mirror while the bridge runs.
+final class Mirror {
+    let plan: MirrorPlan
+    let legs: [MirrorLeg]
+    var ids = ToolIDs()
+    /// Ids of what the tool has brought and no room's order has yet.
+    private(set) var taken: Set<String> = []
+    private var takenInOrder: [String] = []
+    var arrivals = TokenBucket(rate: 20, burst: 100)
+    var counts = Counts()
+
+    /// What came in.
+    struct Counts: Equatable {
+        var taken = 0
+        var refused = 0
+    }
+
+    private static let maxTaken = 10_000
+
+    init(_ plan: MirrorPlan, random: AnyRandomNumberGenerator) {
+        self.plan = plan
+        legs = plan.legs.map { MirrorLeg($0.rooms, to: $0.to, random: random) }
+    }
+
+    /// Whether the tool has brought a message before.
+    func hasTaken(_ id: String) -> Bool { taken.contains(id) || ids.contains(id) }
+
+    func take(_ id: String) {
+        guard taken.insert(id).inserted else { return }
+        takenInOrder.append(id)
+        if takenInOrder.count > Self.maxTaken {
+            let half = takenInOrder.prefix(Self.maxTaken / 2)
+            taken.subtract(half)
+            takenInOrder.removeFirst(half.count)
+        }
+    }
+
+    /// It was not taken after all.
+    func giveBack(_ id: String) { taken.remove(id) }
+
+    /// Of all legs.
+    var standing: MirrorQueue.Standing {
+        var sum = MirrorQueue.Standing()
+        for standing in legs.compactMap({ $0.queue?.standing }) {
+            sum.posted += standing.posted
+            sum.refused += standing.refused
+            sum.givenUp += standing.givenUp
+            sum.retries += standing.retries
+            sum.waiting += standing.waiting
+            sum.failure = sum.failure ?? standing.failure
+        }
+        return sum
+    }
+}
+
+/// One direction of a mirror: rooms that are read, for a tool or another room.
+final class MirrorLeg {
+    /// Of the rooms.
+    let names: [String]
+    /// The room that is spoken in; nil: the tool.
+    let to: String?
+    private let random: AnyRandomNumberGenerator
+    /// Once all rooms are open, in the order of ``names``.
+    private(set) var rooms: [MirroredRoom] = []
+    private(set) var sources: [MirrorSource] = []
+    var queue: MirrorQueue?
+    var outlet: HTTPOutlet?
+    /// Messages that were redacted before they were posted; the changes of these are nothing to post either.
+    var dropped = RecentIDs(capacity: 1000)
+    /// The request under way.
+    var call: HTTPClient.CallID?
+
+    init(_ names: [String], to: String?, random: AnyRandomNumberGenerator) {
+        self.names = names
+        self.to = to
+        self.random = random
+    }
+
+    func begin(_ rooms: [MirroredRoom], _ plan: MirrorPlan, installation: String, now: Now) {
+        self.rooms = rooms
+        sources = rooms.map { room in
+            MirrorSource(
+                room: room.name, channel: room.channel, filter: plan.filter,
+                place: OriginChain.Place(room: room.name, of: installation), mirror: plan.place)
+        }
+        outlet = to == nil ? plan.form.map { HTTPOutlet($0, plan.wording, secret: plan.secret) } : nil
+        queue = MirrorQueue(
+            plan.queue, rooms: rooms.map { ($0.name, $0.cursor, $0.end) }, random: random)
+        queue?.start(now: now)
+    }
+
+    /// The message in another room that a post answers or changes there, by its msgid.
+    func original(
+        of post: MirrorPost, from room: MirroredRoom, to target: (name: String, key: StoredRoomKey), _ mirror: Mirror
+    ) -> String? {
+        let here: String? =
+            switch post.content {
+            case .edit(_, let original), .takenBack(let original), .reaction(_, _, let original): original
+            default: post.replyTo
+            }
+        // Its copy there, or what it is itself a copy of.
+        return here.flatMap { mirror.ids.msgid(of: "\(room.name) \($0)", in: target.key) }
+            ?? post.target?.toolID.flatMap { $0.hasPrefix(target.name + " ") ? $0 : nil }
+            .map { String($0.dropFirst(target.name.count + 1)) }
+    }
+
+    /// A post as another room of the bridge is told it; nil: it has no form there.
+    ///
+    /// - Parameter name: the speaker's there.
+    func message(
+        of post: MirrorPost, as name: String, answering original: String?, from room: MirroredRoom, _ mirror: Mirror
+    ) -> RelayedMessage? {
+        let text: String
+        switch post.content {
+        case .message(let words): text = words.written(as: .irc).joined()
+        case .action(let words): text = "\u{1}ACTION \(words.written(as: .irc).joined())\u{1}"
+        case .edit(let words, _): text = "* " + words.written(as: .irc).joined()
+        case .takenBack, .reaction, .topic, .notice: return nil
+        }
+        let links = post.files.map(\.url).filter { !text.contains($0) }
+        return RelayedMessage(
+            name: name, text: ([text] + links).joined(separator: "\n"),
+            annotations: mirror.tags(
+                post.origin, id: "\(room.name) \(post.msgid)", first: post.first, isBot: post.speaker.isBot),
+            replyTo: original, mark: post.origin.passing(mirror.plan.place).mark)
+    }
+}
+
+extension Mirror {
+    /// The tags of what the mirror brings into a room.
+    func tags(_ origin: OriginChain, id: String?, first: String?, isBot: Bool) -> [StoredTag] {
+        [
+            origin.passing(plan.place).storedTag, id.map { StoredTag(name: StoredMirrored.tag, value: $0) },
+            first.map { StoredTag(name: OriginChain.firstTag, value: $0) },
+            isBot ? StoredTag(name: "bot", value: nil) : nil,
+        ].compactMap(\.self)
+    }
+}

@@ -1,0 +1,208 @@
+import HTTPProtocol
+
+/// One mirror: rooms in a tool elsewhere.
+package struct MirrorConfiguration: Equatable, Sendable {
+    package enum Kind: String, CaseIterable, Sendable {
+        case slack, mattermost, rocketchat, discord, teams, json
+        /// Another room of this bridge.
+        case room
+
+        package var isTool: Bool { self != .room }
+    }
+
+    package enum Direction: String, CaseIterable, Sendable {
+        case both, out, `in`
+    }
+
+    package enum Event: String, CaseIterable, Sendable {
+        case message, edit, delete, reaction, topic
+    }
+
+    package enum Mentions: String, CaseIterable, Sendable {
+        case escape, allow
+    }
+
+    /// `[a-z0-9_-]+`; unique.
+    package var name = ""
+    package var kind: Kind?
+    /// Names of rooms.
+    package var rooms: [String] = []
+    /// The other room, of ``Kind/room``.
+    package var to = ""
+    /// ``Kind/room`` only; a tool's are given by ``url`` and ``path``.
+    package var direction = Direction.both
+    /// Where posts go: an incoming webhook of the tool. Whoever knows it can post there.
+    package var url: SecretSource?
+    /// Where the tool posts; empty: nothing comes in.
+    package var path = ""
+    /// Proves requests of the tool; `json`: signs ours too.
+    package var secret: SecretSource?
+    package var events: [Event] = [.message, .edit, .delete, .reaction]
+    package var username = "{nick}"
+    package var avatarURL = ""
+    /// The nicks of people there; empty: `{user}/NAME`.
+    package var nick = ""
+    package var mentions = Mentions.escape
+    package var ignore = IgnoreConfiguration()
+    package var retry = MirrorRetryConfiguration()
+    package var batch = MirrorBatchConfiguration()
+
+    package init() {}
+
+    /// `{user}/NAME` where nothing else is written.
+    package var nickTemplate: String { nick.isEmpty ? "{user}/\(name)" : nick }
+
+    package var goesOut: Bool { kind == .room ? direction != .in : url != nil }
+    package var comesIn: Bool { kind == .room ? direction != .out : !path.isEmpty }
+
+    /// A webhook's address; `http+insecure://` is plain text beyond loopback, and says so. Nil: it is none.
+    package static func url(_ text: String) -> HTTPURL? {
+        let plain = text.hasPrefix("http+insecure://") ? "http" + text.dropFirst("http+insecure".count) : text
+        return try? HTTPURL(parsing: plain)
+    }
+
+    static let urlKeys = ["url", "url_file", "url_credential"]
+    static let secretKeys = ["secret", "secret_file", "secret_credential"]
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey(
+            "name", \.name, .string(ConfigurationChecks.roomName),
+            about: "`a-z 0-9 _ -`, for the log, status and metrics", usual: "required"),
+        ConfigurationKey(
+            "type", \.kind, ConfigurationForm<Kind>.choice.optional(from: .json),
+            about: """
+                the tool's form of webhooks: `slack`, `mattermost`, `rocketchat`, `discord`, `teams`, or `json`, \
+                signed; `room`: another room of this bridge, see docs/MIRRORS.md
+                """,
+            usual: "required"),
+        ConfigurationKey(
+            "rooms", \.rooms, .texts(of: "rooms", check: ConfigurationChecks.roomName),
+            about: "names of [[rooms]]; these are always connected", usual: "required"),
+        ConfigurationKey(
+            "to", \.to, .string { $0.isEmpty ? nil : ConfigurationChecks.roomName($0) },
+            about: "`room`: the name of the other room"),
+        ConfigurationKey(
+            "direction", \.direction, .choice,
+            about: "`room`: `both`, `out` to the other room, or `in` from it"),
+        ConfigurationKey(
+            "url", \.url, .secretText, group: "url",
+            about: "the tool's incoming webhook; without, nothing goes out", example: #""${TEAM_HOOK}""#),
+        ConfigurationKey(
+            "url_file", \.url, .secretFile, group: "url", about: "a file with the URL"),
+        ConfigurationKey(
+            "url_credential", \.url, .secretCredential, group: "url",
+            about: "the name of a systemd credential with the URL", example: #""team-hook""#),
+        ConfigurationKey(
+            "path", \.path, .string(hookPath),
+            about: """
+                where the tool's outgoing webhook posts, on each [[http]] listener that serves `hooks`; without, nothing \
+                comes in
+                """,
+            example: #""/hooks/team""#),
+        ConfigurationKey(
+            "secret", \.secret, .secretText, group: "secret",
+            about: """
+                by which the tool proves its requests: a signing secret, a token, or a key of HMAC; `json`: also signs \
+                what goes out
+                """,
+            example: #""${TEAM_SECRET}""#),
+        ConfigurationKey(
+            "secret_file", \.secret, .secretFile, group: "secret", about: "a file with the secret",
+            example: #""/run/secrets/team-in""#),
+        ConfigurationKey(
+            "secret_credential", \.secret, .secretCredential, group: "secret",
+            about: "the name of a systemd credential with the secret", example: #""team-in""#),
+        ConfigurationKey(
+            "events", \.events, .choices(of: "events", unknown: "is no event of mirrors"),
+            about: "what goes out: `message`, `edit`, `delete`, `reaction`, `topic`; each as far as the tool can"),
+        ConfigurationKey(
+            "username", \.username, .string(wording),
+            about: "who speaks in the tool, where it takes a name; with `{nick}`, `{room}` and `{channel}`"),
+        ConfigurationKey(
+            "avatar_url", \.avatarURL, .string(wording),
+            about: "a picture of who speaks, where the tool takes one; with the same",
+            example: #""https://example.com/faces/{nick}.png""#),
+        ConfigurationKey(
+            "nick", \.nick, .string(nickTemplateCheck),
+            about: "the nicks of people there, with `{user}`, and a slash so that they are nobody's nick here",
+            usual: "`{user}/` and the name", example: #""{user}/team""#),
+        ConfigurationKey(
+            "mentions", \.mentions, .choice,
+            about: "mentions of everybody, such as `@here`: `escape`: notify nobody in the tool; `allow`"),
+        ConfigurationKey(
+            "ignore", \.ignore, .section(IgnoreConfiguration.rows, inline: true),
+            about: "what crosses in neither direction"),
+        ConfigurationKey(
+            "retry", \.retry, .section(MirrorRetryConfiguration.rows, inline: true),
+            about: "while the tool takes nothing"),
+        ConfigurationKey(
+            "batch", \.batch, .section(MirrorBatchConfiguration.rows, inline: true),
+            about: "several messages in one request, or one text, of `json`, `slack` and `teams`"),
+    ]
+
+    @Sendable private static func hookPath(_ text: String) -> String? {
+        if text.isEmpty { return nil }
+        let isPath =
+            text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "?#%*\"<>\\^`{|}".contains($0) }
+        guard text.hasPrefix("/"), text.utf8.count > 1, isPath else {
+            return "\"\(text)\" is not a path such as \"/hooks/team\""
+        }
+        let own = ["/healthz", "/readyz", "/metrics", "/status", "/media"]
+        return own.contains { text == $0 || text.hasPrefix($0 + "/") || text.hasPrefix($0 + ".") }
+            ? "\"\(text)\" is a path of the bridge itself" : nil
+    }
+
+    @Sendable private static func wording(_ text: String) -> String? {
+        let known = ["nick", "room", "channel"]
+        for match in text.matches(of: #/\{([a-z_]*)\}/#) where !known.contains(String(match.1)) {
+            let hint = NearestName.hint(for: String(match.1), among: known)
+            return "there is no {\(match.1)}\(hint); there are {nick}, {room} and {channel}"
+        }
+        return ConfigurationChecks.oneLine(text)
+    }
+
+    @Sendable private static func nickTemplateCheck(_ text: String) -> String? {
+        if text.isEmpty { return nil }
+        guard text.contains("{user}"), text.contains("/"), !text.contains(" ") else {
+            return "a nick is written as \"{user}/team\": with {user}, with a slash, without spaces"
+        }
+        return ConfigurationChecks.oneLine(text)
+    }
+}
+
+/// What crosses a mirror in neither direction.
+package struct IgnoreConfiguration: Equatable, Sendable {
+    package var nicks: [String] = []
+    package var matching: [String] = []
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey(
+            "nicks", \.nicks, .texts(of: "patterns", check: ConfigurationChecks.oneLine),
+            about: "messages of these people; `*` and `?` are wildcards", example: #"["*bot"]"#),
+        ConfigurationKey(
+            "matching", \.matching, .texts(of: "patterns", check: ConfigurationChecks.oneLine),
+            about: "messages with such a text; `*` and `?` are wildcards", example: #"["!*"]"#),
+    ]
+}
+
+package struct MirrorRetryConfiguration: Equatable, Sendable {
+    package var maxAge: Duration = .seconds(60 * 60)
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey(
+            "max_age", \.maxAge, .duration(atLeast: .seconds(1)),
+            about: "messages that the tool could not take for longer are given up, and a line there says how many")
+    ]
+}
+
+package struct MirrorBatchConfiguration: Equatable, Sendable {
+    package var maxMessages = 1
+    package var maxWait: Duration = .zero
+
+    static let rows: [ConfigurationKey<Self>] = [
+        ConfigurationKey(
+            "max_messages", \.maxMessages, .integer(1...100), about: "messages in one request"),
+        ConfigurationKey(
+            "max_wait", \.maxWait, .duration(), about: "how long a first message waits for others"),
+    ]
+}
