@@ -44,7 +44,8 @@ SOCKETS = ^TransportTests\.|^BridgeTests\.(HTTPClient|HTTPServer|HTTPStreaming|H
 
 test: setup
 	$(SWIFT) test $(STRICT) --disable-xctest --filter "$(or $(TESTS),$(SOCKETS))"
-	$(if $(TESTS),,$(SWIFT) test $(STRICT) --disable-xctest --skip "$(SOCKETS)")
+	$(if $(TESTS),,$(SWIFT) test $(STRICT) --disable-xctest --skip-build --skip "$(SOCKETS)")
+	$(if $(TESTS),,"$$(scripts/test-environment)" Tests/Mirrors/test_tools.py)
 	$(if $(TESTS),,CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/end-to-end --quick)
 	$(if $(TESTS),,scripts/soak --self-test)
 	$(if $(TESTS),,SOAK=2m SEED=$(or $(SEED),1) CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/soak)

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -117,11 +118,53 @@ PASSWORD = "pw-of-the-bridge-7f3a"
 # MARK: - A backend
 
 
-class Backend:
-    """One server process. `frames()` are those the bridge sent, as the bridge's peers would read them.
+def shown(value):
+    """A text without the invisible mark by which mirrors know what they have brought."""
+    return re.sub("\u2063[\ufe00-\ufe0f]+", "", value) if isinstance(value, str) else value
+
+
+class Served:
+    """A program of the tests that serves until its standard input ends, and has a control port.
 
     It is forked and not started anew: reading aiohttp in takes longer than most scenarios.
     """
+
+    def __init__(self, main, command):
+        child_in, self.stdin = os.pipe()
+        output, child_out = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            serve(main, command, child_in, child_out)
+        os.close(child_in)
+        os.close(child_out)
+        with open(output, encoding="utf-8") as file:
+            line = file.readline()
+        assert line, "%s did not start" % command[0]
+        self.ready = json.loads(line)
+
+    def stop(self):
+        os.close(self.stdin)
+        end = time.monotonic() + 5
+        while os.waitpid(self.process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(self.process, signal.SIGKILL)
+                os.waitpid(self.process, 0)
+                break
+            time.sleep(0.01)
+
+    def control(self, op, **arguments):
+        request = urllib.request.Request(
+            "%s/%s" % (self.ready["control"], op), json.dumps(arguments).encode(),
+            {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError("%s: %s" % (op, error.read().decode()[:200])) from None
+
+
+class Backend(Served):
+    """One server process. `frames()` are those the bridge sent, as the bridge's peers would read them."""
 
     def __init__(self, wire, seed=(), arguments=(), **settings):
         assert server, "this Python has no aiohttp; scripts/test-environment makes one that has"
@@ -137,42 +180,12 @@ class Backend:
             settings.setdefault("auto_ack", True)
         for key, value in settings.items():
             command += ["--set", "%s=%s" % (key, json.dumps(value))]
-        child_in, self.stdin = os.pipe()
-        output, child_out = os.pipe()
-        self.process = os.fork()
-        if self.process == 0:
-            serve(command + list(arguments), child_in, child_out)
-        os.close(child_in)
-        os.close(child_out)
-        with open(output, encoding="utf-8") as file:
-            line = file.readline()
-        assert line, "the backend did not start"
-        self.ready = json.loads(line)
+        super().__init__(server.main, command + list(arguments))
         self.port = self.ready["port"]
         self.origin = "%s://127.0.0.1:%d" % ("https" if self.ready["url"].startswith("wss") else "http", self.port)
         self.cursor = 0
 
-    def stop(self):
-        os.close(self.stdin)
-        end = time.monotonic() + 5
-        while os.waitpid(self.process, os.WNOHANG) == (0, 0):
-            if time.monotonic() > end:
-                os.kill(self.process, signal.SIGKILL)
-                os.waitpid(self.process, 0)
-                break
-            time.sleep(0.01)
-
     # -- The control port
-
-    def control(self, op, **arguments):
-        request = urllib.request.Request(
-            "%s/%s" % (self.ready["control"], op), json.dumps(arguments).encode(),
-            {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            raise AssertionError("%s: %s" % (op, error.read().decode()[:200])) from None
 
     def do(self, op, user, **arguments):
         """Somebody on the backend does something in the bridge's room."""
@@ -205,13 +218,13 @@ class Backend:
         return [dict(read(self.wire.name, r), n=r["n"]) for r in self.control("received", since=since)["frames"]]
 
     def expect(self, what, patience=None, **fields):
-        """The next frame, after those already taken, that has these fields."""
+        """The next frame, after those already taken, that has these fields; marks of mirrors aside."""
         end = time.monotonic() + (patience or PATIENCE)
         while True:
             frames = self.frames(self.cursor)
             for frame in frames:
                 self.cursor = frame["n"]
-                if all(frame.get(name) == value for name, value in fields.items()):
+                if all(shown(frame.get(name)) == value for name, value in fields.items()):
                     return frame
             if time.monotonic() > end:
                 raise AssertionError(
@@ -246,7 +259,7 @@ class Backend:
         return out
 
 
-def serve(arguments, stdin, stdout):
+def serve(main, arguments, stdin, stdout):
     """The child's whole life. It holds nothing of its parent's open, or others would wait for its end."""
     status = 1
     try:
@@ -255,7 +268,7 @@ def serve(arguments, stdin, stdout):
         os.closerange(3, 4096)
         sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")
         sys.argv = arguments
-        status = server.main()
+        status = main()
     except Exception:  # nobody else would say why it did not start
         traceback.print_exc()
     finally:

@@ -40,8 +40,10 @@ def scenarios(words, quick):
                 continue
             label = "%s.%s" % (module.__name__, name)
             if hasattr(function, "wires"):
+                wires = getattr(function, "quick_wires", function.wires) if quick else function.wires
                 found = [
-                    ("%s[%s]" % (label, wire), functools.partial(backends.run_on, function, wire)) for wire in function.wires
+                    ("%s[%s]" % (label, wire), functools.partial(getattr(function, "run_on", backends.run_on), function, wire))
+                    for wire in wires
                 ]
             elif hasattr(function, "is_scenario"):
                 found = [(label, function)]
