@@ -214,6 +214,17 @@ class ReloadTests(unittest.TestCase):
         self.run_.line(60, "<", ":Ann-cove!u@h PRIVMSG #cove :Ann-cove:cove:1 hello")
         self.expect()
 
+    def test_a_message_before_many_pages_was_carried(self):
+        self.run_.logs["cove"] = [{"text": "Ann-cove:cove:1 hello"}]
+        for name in CLIENTS:
+            self.run_.line(60, "<", ":Ann-cove!u@h PRIVMSG #cove :Ann-cove:cove:1 hello", name)
+        for number in range(30_000):
+            self.run_.line(70, "<", "@batch=1;msgid=m%d :Ann-reef!u@h PRIVMSG #reef :Ann-reef:reef:%d" % (number, number))
+        self.expect()
+        # Not so, if it never came.
+        self.run_.logs["cove"].append({"text": "Ann-cove:cove:2 hello"})
+        self.expect("carry")
+
     def test_certificates(self):
         self.run_.reload(10, certificate=1)
         self.run_.note(12, "certificate", until=START + 12_100, number=1)
