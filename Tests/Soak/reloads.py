@@ -121,18 +121,16 @@ class Check:
         return self
 
     def was_disturbed(self, begin, end):
-        """Whether the relay died or stood still between these moments."""
-        stopped = None
+        """Whether the relay was dead or stood still at a moment of these."""
+        since = float("-inf")
         for entry in self.story:
-            if entry["what"] in ("ended", "started") and begin <= entry["t"] <= end:
-                return True
-            if entry["what"] == "stopped":
-                stopped = entry["t"]
-            elif stopped is not None:
-                if stopped <= end and entry["t"] >= begin:
+            if entry["what"] in ("ended", "stopped"):
+                since = entry["t"] if since is None else since
+            elif since is not None:
+                if since <= end and entry["t"] >= begin:
                     return True
-                stopped = None
-        return stopped is not None and stopped <= end
+                since = None
+        return since is not None and since <= end
 
     # MARK: - The file
 

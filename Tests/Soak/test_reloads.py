@@ -252,6 +252,15 @@ class ReloadTests(unittest.TestCase):
         self.run_.story.append({"t": START + 19_000, "what": "ended", "pid": 1, "code": -9})
         self.expect()
 
+    def test_a_relay_that_is_dead_for_long_does_not_answer(self):
+        self.run_.story.append({"t": START + 20_000, "what": "ended", "pid": 1, "code": -9})
+        self.run_.story.append({"t": START + 40_000, "what": "started", "pid": 2})
+        # Long after its death, and long before the next process.
+        self.run_.answer(30, "status", why="[Errno 111] Connection refused")
+        self.expect()
+        self.run_.answer(50, "status", why="[Errno 111] Connection refused")
+        self.expect("answer")
+
     def test_history_agrees_with_what_was_shown(self):
         self.run_.line(15, "<", "@msgid=m1 :Ann-reef!u@h PRIVMSG #reef :Ann-reef:reef:1 hello")
         item = {"room": "reef", "seq": 1, "msgid": "m1", "text": "Ann-reef:reef:1 hello"}
