@@ -36,12 +36,13 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
 from plan import (  # noqa: E402
-    CLIENTS, EVERY_ROOM, PASSING, PASSING_ACCOUNTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key)
+    CLIENTS, EVERY_ROOM, PASSING, PASSING_ACCOUNTS, ROOMS, SIZE, find_keys, is_from_irc, key_text, nick_of, read_key)
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 500
-# A line that is read may be timed by a look at the clock that was so much earlier, on a loaded machine.
-LOOK_MS = 100
+# A line that is read may be timed by a look at the clock that was so much earlier: at the begin of the loop's turn, which is
+# longer when a crowd comes back.
+LOOK_MS = 500 if SIZE else 100
 # A line that was set behind another one is later than that by this; two, past what is kept as the end before a gap.
 STEPS_MS = (1, 2)
 # So much at most is a line raised to stand behind those before it.
@@ -301,6 +302,8 @@ class Reading:
         self.pages = []
         # Places of lines that it fetched when it came.
         self._caught_up = set()
+        # {(connection, room)}: the client had all that it had missed.
+        self._caught_up_on = set()
         # {room: when}: entered over the connection that is being read.
         self._entered = {}
         # {(connection, room)}: read from the end to the beginning.
@@ -373,6 +376,8 @@ class Reading:
                     self.whole.add((connection, room))
                 elif words == "pages":
                     self.begun.add(room)
+                elif words == "caught up":
+                    self._caught_up_on.add((connection, room))
 
         self._leave(len(record))
 
@@ -511,6 +516,16 @@ class Reading:
     def order_of(self, place):
         """Where a line stands: what was fetched when a client came stands in front of what came by itself meanwhile."""
         return self._connections[place], place not in self._caught_up, place
+
+    def fetched_at(self, room):
+        """{key: where it stands}: what was fetched when the client came."""
+        return {
+            seen.key: self.order_of(seen.place)
+            for seen in sorted(self.fetched(room, ("catch up",)), key=lambda seen: self.order_of(seen.place), reverse=True)}
+
+    def is_ahead(self, room, seen):
+        """Whether it came over a connection on which the client did not get to the end of what it had missed before."""
+        return (self.connection_of(seen.place), room) not in self._caught_up_on
 
     def all_seen(self, room):
         return self.seen[room] + [seen for page in self.pages if page.room == room for seen in page.lines or []]
@@ -817,9 +832,9 @@ def _missing(result, log, reading, first, told):
     places = {key: reading.order_of(seen.place) for key, seen in first.items()}
     if reading.plan.asks:
         have |= {seen.key for seen in reading.fetched(room)}
-        for seen in reading.fetched(room, ("catch up",)):
-            place = reading.order_of(seen.place)
-            places[seen.key] = min(place, places.get(seen.key, place))
+        for key, place in reading.fetched_at(room).items():
+            # What came over a connection that ended before the client had caught up is fetched again, and stands there.
+            places[key] = place if key in first and reading.is_ahead(room, first[key]) else min(place, places.get(key, place))
     around = _around(log, places)
     gaps = [] if log.wire.history else [(reading.order_of(gap.place), gap) for gap in reading.gaps_before_the_end(room)]
     for key, entry in log.first.items():

@@ -594,6 +594,18 @@ class AccountantTests(unittest.TestCase):
         story.page("dora@web", "loft", entries[:1], "catch up", gaps=[(entries[1]["at"] - 500, entries[1]["at"] + 500)])
         self.found(story)
 
+    def test_what_came_before_a_catch_up_that_was_cut_stands_where_it_was_fetched_again(self):
+        """It came live, its connection ended before the page, and the next one's page has the gap in front of it."""
+        for place, is_right in ((1, True), (2, False)):
+            with self.subTest(place=place):
+                story = Story(clients=("dora@web",), rooms=("loft",))
+                entries = [story.log(Key("Ann-loft", "loft", number)) for number in (1, 2, 3)]
+                story.show(entries[2], "dora@web")
+                story.connect("dora@web")
+                times = entries[1]["at"] - 500, entries[1]["at"] + 500
+                story.page("dora@web", "loft", [entries[0], entries[2]], "catch up", gaps=[times], gap_at=place)
+                self.found(story, *([] if is_right else [("reordered", "down", "envelope", 1)]))
+
     def test_what_irc_users_say_may_stand_behind_the_gap_in_which_it_went_up(self):
         story = Story().talk()
         own = Key("alice@one", "loft", 4)
@@ -1191,6 +1203,16 @@ class AccountantTests(unittest.TestCase):
         entry = story.pass_on(Key("alice@one", "dock", 1), time=START + 3_603_500)
         self.found(story, ("wrong time", "down", "swiftchat", 1))
         self.found(story, clock=[(entry["at"] - 5000, 3_600_000)])
+
+    def test_a_turn_of_the_loop_takes_longer_with_a_crowd(self):
+        """The relay looked at its clock as the turn began, and the message was said and read in it."""
+        story = Story(rooms=("reef",)).talk()
+        entry = story.log(Key("Ann-reef", "reef", 4))
+        for client in story.records:
+            story.show(entry, client, time=entry["at"] - 172)
+        for look, found in ((100, [("wrong time", "down", "typed", 1)]), (500, [])):
+            with self.subTest(look=look), mock.patch.object(accountant, "LOOK_MS", look):
+                self.found(story, *found)
 
     def test_a_relay_that_stood_still_may_have_looked_at_its_clock_before(self):
         for stops, time, is_right in (
