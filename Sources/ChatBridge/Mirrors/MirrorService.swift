@@ -138,6 +138,13 @@ final class MirrorService: ConnectionlessLoopClient {
                 for mirror in mirrors.values {
                     for leg in mirror.legs {
                         guard let index = leg.rooms.firstIndex(where: { $0.name == name }) else { continue }
+                        // A reload has closed the room and opened one of its name: what waits is found by the cursor.
+                        guard leg.rooms[index].id == id else {
+                            if let call = leg.call { client.cancel(call, transport: transport) }
+                            leg.queue = nil
+                            followAgainAt = now
+                            continue
+                        }
                         leg.queue?.logged(room: index, end: end, now: BridgeDriver.now(transport))
                         work(leg, of: mirror, transport)
                     }

@@ -16,12 +16,7 @@ package struct DiscordForm: MirrorForm {
     /// Source: https://discord.com/developers/docs/resources/webhook#execute-webhook-jsonform-params. Thirty messages a
     /// minute and webhook: https://github.com/discord/discord-api-docs/issues/2388
     package var traits: MirrorFormTraits {
-        var traits = MirrorFormTraits(maxTextCharacters: 2000)
-        traits.takesEdits = true
-        traits.takesRedactions = true
-        traits.namesMessages = true
-        traits.requestInterval = .seconds(2)
-        return traits
+        MirrorFormTraits(maxTextCharacters: 2000)
     }
 
     private var wording: PostWording {

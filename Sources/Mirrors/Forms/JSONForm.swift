@@ -34,9 +34,6 @@ package struct JSONForm: MirrorForm {
     package var traits: MirrorFormTraits {
         var traits = MirrorFormTraits(maxTextCharacters: .max)
         traits.postsAtOnce = Self.maxMessages
-        traits.takesEdits = true
-        traits.takesRedactions = true
-        traits.takesReactions = true
         return traits
     }
 

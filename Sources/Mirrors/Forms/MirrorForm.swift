@@ -7,14 +7,6 @@ package struct MirrorFormTraits: Sendable {
     package var postsAtOnce = 1
     /// Characters of a message's text, in units of UTF-16; a longer one is cut into several requests.
     package var maxTextCharacters: Int
-    /// Posts without a form there are left out.
-    package var takesEdits = false
-    package var takesRedactions = false
-    package var takesReactions = false
-    /// It answers with its own ids, by which edits, redactions, replies and reactions find their message.
-    package var namesMessages = false
-    /// The least time between two requests that the tool allows for long.
-    package var requestInterval: Duration = .zero
 
     package init(maxTextCharacters: Int) { self.maxTextCharacters = maxTextCharacters }
 }

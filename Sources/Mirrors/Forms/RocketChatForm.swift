@@ -13,9 +13,7 @@ package struct RocketChatForm: MirrorForm {
     /// Source: https://docs.rocket.chat/docs/message, "Maximum Allowed Characters Per Message"; counted in units of
     /// UTF-16.
     package var traits: MirrorFormTraits {
-        var traits = MirrorFormTraits(maxTextCharacters: 5000)
-        traits.namesMessages = true
-        return traits
+        MirrorFormTraits(maxTextCharacters: 5000)
     }
 
     /// - Parameter asAnswers: in the thread of the message that they answer, else with a quote.

@@ -15,7 +15,6 @@ package struct SlackForm: MirrorForm {
     /// One message a second: https://docs.slack.dev/apis/web-api/rate-limits
     package var traits: MirrorFormTraits {
         var traits = MirrorFormTraits(maxTextCharacters: 4000)
-        traits.requestInterval = .seconds(1)
         traits.postsAtOnce = 100
         return traits
     }

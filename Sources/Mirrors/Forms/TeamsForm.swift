@@ -22,7 +22,6 @@ package struct TeamsForm: MirrorForm {
     /// https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook
     package var traits: MirrorFormTraits {
         var traits = MirrorFormTraits(maxTextCharacters: 6000)
-        traits.requestInterval = .milliseconds(250)
         traits.postsAtOnce = 100
         return traits
     }
