@@ -13,9 +13,12 @@ struct KeySample {
     /// What it needs elsewhere.
     var elsewhere = ""
 
-    init(_ first: String, _ second: String, _ beside: KeyValuePairs<String, String> = [:], elsewhere: String = "") {
+    init(
+        _ first: String, _ second: String, _ beside: KeyValuePairs<String, String> = [:],
+        _ more: KeyValuePairs<String, String> = [:], elsewhere: String = ""
+    ) {
         values = [first, second]
-        self.beside = beside.map { ($0.key, $0.value) }
+        self.beside = beside.map { ($0.key, $0.value) } + more.map { ($0.key, $0.value) }
         self.elsewhere = elsewhere
     }
 }
@@ -316,6 +319,28 @@ struct DocumentedKeysTests {
         "mirrors.retry.max_age": KeySample("\"1m\"", "\"2m\"", tool),
         "mirrors.batch.max_messages": KeySample("2", "3", tool),
         "mirrors.batch.max_wait": KeySample("\"1s\"", "\"2s\"", tool),
+        "mirrors.map": KeySample("{ lobby = \"#a\" }", "{ lobby = \"#b\" }", network),
+        "mirrors.sasl.mechanism": KeySample(
+            "\"scram-sha-256\"", "\"plain\"", network, ["sasl.user": "\"a\"", "sasl.password": "\"p\""]),
+        "mirrors.sasl.user": KeySample("\"a\"", "\"b\"", network, ["sasl.password": "\"p\""]),
+        "mirrors.sasl.password": KeySample("\"a\"", "\"b\"", network, ["sasl.user": "\"u\""]),
+        "mirrors.sasl.password_file": KeySample("\"/a\"", "\"/b\"", network, ["sasl.user": "\"u\""]),
+        "mirrors.sasl.password_credential": KeySample("\"a\"", "\"b\"", network, ["sasl.user": "\"u\""]),
+        "mirrors.server_password": KeySample("\"a\"", "\"b\"", network),
+        "mirrors.server_password_file": KeySample("\"/a\"", "\"/b\"", network),
+        "mirrors.server_password_credential": KeySample("\"a\"", "\"b\"", network),
+        "mirrors.tls.ca": KeySample("\"/cert-a\"", "\"/cert-b\"", network),
+        "mirrors.tls.client_cert": KeySample("\"/cert-a\"", "\"/cert-b\"", network, ["tls.client_key": "\"/key-a\""]),
+        "mirrors.tls.client_key": KeySample("\"/key-a\"", "\"/key-b\"", network, ["tls.client_cert": "\"/cert-a\""]),
+        "mirrors.tls.server_name": KeySample("\"a.test\"", "\"b.test\"", network),
+        "mirrors.tls.pin_sha256": KeySample(
+            "[\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]",
+            "[\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]", network),
+        "mirrors.tls.min_version": KeySample("\"1.2\"", "\"1.3\"", network),
+        "mirrors.tls.insecure": KeySample("true", "false", network),
+        "mirrors.format": KeySample("\"{nick}: {text}\"", "\"{text}\"", network),
+        "mirrors.relaymsg": KeySample("true", "false", network),
+        "mirrors.messages_per_second": KeySample("0.5", "\"off\"", network),
         "http.bind": KeySample("\"http://127.0.0.1:1\"", "\"http+insecure://0.0.0.0:2\""),
         "http.cert": KeySample("\"/cert-a\"", "\"/cert-b\"", https),
         "http.key": KeySample("\"/key-a\"", "\"/key-b\"", https),
@@ -350,6 +375,9 @@ struct DocumentedKeysTests {
 
     private static let tool: KeyValuePairs = ["url": "\"https://hook.test\""]
     private static let hooks = "[[http]]\nbind = \"http://127.0.0.1:9\"\nserve = [\"hooks\"]"
+    private static let network: KeyValuePairs = [
+        "type": "\"irc\"", "rooms": "[]", "url": "\"ircs://irc.test\"", "map": "{ lobby = \"#a\" }",
+    ]
     private static let otherRooms =
         ["den", "attic"].map { "[[rooms]]\nname = \"\($0)\"\nurl = \"ws://a.test/\($0)\"" }.joined(separator: "\n")
 
@@ -420,7 +448,9 @@ struct DocumentedKeysTests {
             path == "identity.webirc"
             ? withRoom("[identity]\nrequire_login = \"never\"\nwebirc = \(example)")
             : Self.text(path, example, sample)
-        let secrets = ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD", "TEAM_SECRET"]
+        let secrets =
+            ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD", "TEAM_SECRET"]
+            + ["NETWORK_PASSWORD"]
         var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret-of-many-letters") })
         variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
         variables["TEAM_HOOK"] = "https://hooks.example.com/team"

@@ -32,6 +32,7 @@ struct KeyCoverageTests {
     private static let loopback = "BridgeTests/LinkLoopbackTests.swift"
     private static let https = "BridgeTests/HTTPSTests.swift"
     private static let logins = "EndToEnd/logins.py"
+    private static let network = "EndToEnd/mirrors_irc.py"
     private static let settings = "EndToEnd/settings.py"
 
     static let rows = effects.map { Row($0, "BridgeTests/KeyEffectTests.swift", "effect") } + others
@@ -175,6 +176,25 @@ struct KeyCoverageTests {
         Row("mirrors.retry.max_age", "EndToEnd/mirrors_faults.py", "messages_older_than_the_bound_are_given_up_aloud"),
         Row("mirrors.batch.max_messages", "EndToEnd/mirrors_out.py", "batches"),
         Row("mirrors.batch.max_wait", "EndToEnd/mirrors_out.py", "batches"),
+        Row("mirrors.map", network, "messages_cross_both_ways"),
+        Row("mirrors.server_password", network, "a_server_password"),
+        Row("mirrors.server_password_file", network, "a_server_password"),
+        Row("mirrors.server_password_credential", network, "a_server_password"),
+        Row("mirrors.sasl.mechanism", network, "a_relay_as_the_network"),
+        Row("mirrors.sasl.user", network, "a_relay_as_the_network"),
+        Row("mirrors.sasl.password", network, "a_relay_as_the_network"),
+        Row("mirrors.sasl.password_file", network, "a_relay_as_the_network"),
+        Row("mirrors.sasl.password_credential", network, "a_relay_as_the_network"),
+        Row("mirrors.tls.ca", network, "over_tls"),
+        Row("mirrors.tls.client_cert", network, "over_tls"),
+        Row("mirrors.tls.client_key", network, "over_tls"),
+        Row("mirrors.tls.server_name", network, "over_tls"),
+        Row("mirrors.tls.pin_sha256", network, "over_tls"),
+        Row("mirrors.tls.min_version", network, "over_tls"),
+        Row("mirrors.tls.insecure", network, "over_tls"),
+        Row("mirrors.format", network, "the_form_of_messages"),
+        Row("mirrors.relaymsg", network, "a_relay_as_the_network"),
+        Row("mirrors.messages_per_second", network, "a_pace_that_is_kept"),
         Row("http.bind", https, "secure"),
         Row("http.cert", https, "secure"),
         Row("http.key", https, "secure"),

@@ -206,6 +206,10 @@ def secrets_from_credentials(m, tool):
     ann.expect_text("in")
 
 
+def network(**keys):
+    return table("net", "irc", **{"rooms": None, "url": "ircs://x.example", "map": {"lobby": "#a"}, **keys})
+
+
 # Each: what is wrong, tables of mirrors, and a word of the complaint.
 WRONG = [
     ("a type", table("team", "sluck", url="https://x.example/"), "sluck"),
@@ -227,11 +231,25 @@ WRONG = [
     ("a key of another type", table("team", "slack", url="https://x.example/", to="den"), "to"),
     ("a room to itself", table("across", "room", to="lobby"), "lobby"),
     ("a room to none", table("across", "room", to="attic"), "attic"),
-    ("a direction", table("across", "room", to="lobby", direction="sideways"), "direction"),
+    ("a direction", table("across", "room", to="lobby", direction="sideways"), "sideways"),
     ("a key of Teams", table("team", "teams", path="/hooks/t", secret="no Base64!"), "secret"),
+    ("a network without rooms", network(map=None), "no rooms"),
+    ("a network with rooms", network(rooms=["lobby"]), "rooms means nothing"),
+    ("a network without an address", network(url=None), "no url"),
+    ("a webhook as a network", network(url="https://x.example/"), "ircs://"),
+    ("a network in plain text", network(url="irc://x.example"), "read along"),
+    ("TLS of a network without", network(url="irc+insecure://x.example", tls={"insecure": True}), "no TLS"),
+    ("no channel", network(map={"lobby": "example"}), "example"),
+    ("one channel twice", network(map={"lobby": "#a", "den": "#A"}), "one channel"),
+    ("a login without a password", network(sasl={"user": "a"}), "password_file"),
+    ("a certificate that is not there", network(sasl={"mechanism": "external"}), "client_cert"),
+    ("a nick on a network", network(nick="{user}/x"), "nick"),
+    ("a format without words", network(format="{nick}"), "{text}"),
+    ("a path of a network", network(path="/hooks/x"), "path"),
+    ("a network's key of a tool", table("team", "slack", url="https://x.example/", relaymsg=False), "relaymsg"),
     ("an unknown key", table("team", "slack", url="https://x.example/", colour="red"), "colour"),
-    ("an age", table("team", "slack", url="https://x.example/", retry={"max_age": "soon"}), "max_age"),
-    ("a batch of none", table("team", "slack", url="https://x.example/", batch={"max_messages": 0}), "max_messages"),
+    ("an age", table("team", "slack", url="https://x.example/", retry={"max_age": "soon"}), "duration"),
+    ("a batch of none", table("team", "slack", url="https://x.example/", batch={"max_messages": 0}), "100"),
 ]
 
 

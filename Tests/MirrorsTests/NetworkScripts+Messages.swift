@@ -120,6 +120,16 @@ extension NetworkScripts {
             = 1 delivered
             """),
         NetworkConversation(
+            "where it has been goes along, and the id of what is one line",
+            """
+            usable \(tagged)
+            say 1 #chat alice origin=0123ab: one
+            > @label=6;+chatbridge/origin=0123ab;+chatbridge/first=m2 PRIVMSG #chat :<a·lice> one
+            say 2 #chat alice origin=0123ab: one\\ntwo
+            > @label=7;+chatbridge/origin=0123ab PRIVMSG #chat :<a·lice> one
+            > @label=8;+chatbridge/origin=0123ab PRIVMSG #chat :<a·lice> two
+            """),
+        NetworkConversation(
             "several lines as one",
             """
             usable \(tagged) draft/multiline=max-bytes=4096,max-lines=3

@@ -229,6 +229,21 @@ enum NetworkScripts {
             = ready
             """),
         NetworkConversation(
+            "a nick that is too long",
+            NetworkPlayer.settings("#chat") { $0.nick = "chatbridge" },
+            """
+            open
+            > CAP LS :302
+            > NICK chatbridge
+            > USER chatbridge 0 * chatbridge
+            < :s 432 * chatbridge :Nickname too long, max. 9 characters
+            > NICK chatbrid_
+            < :s 433 * chatbrid_ :Nickname is already in use
+            > NICK chatbri__
+            < :s 001 chatbri__ :Welcome
+            = ready
+            """),
+        NetworkConversation(
             "a server that does not go on",
             """
             open

@@ -401,6 +401,7 @@ final class BridgeDriver: TransportDelegate {
         case .note(let note): self.note(note)
         case .closeListeners: closeListeners(transport)
         case .stopped:
+            mirrors?.stop(transport)
             isStopped()
             isStopped = {}
         }

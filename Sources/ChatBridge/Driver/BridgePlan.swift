@@ -99,6 +99,12 @@ struct BridgePlan: Sendable {
                 "nothing of the server's certificate is checked: anybody in between can read along",
                 ["room": LogValue(room.name)])
         }
+        for mirror in mirrors where mirror.network?.tls?.verifiesPeer == false {
+            log.warn(
+                "upstream-insecure",
+                "nothing of the server's certificate is checked: anybody in between can read along",
+                ["mirror": LogValue(mirror.name)])
+        }
     }
 
     /// Nil: no listener serves the status.
@@ -153,7 +159,10 @@ struct BridgePlan: Sendable {
         let troubles = TroubleLog(note: noted)
         troubles.attach(driver, now: transport.now)
         let others: [any LoopClient] =
-            [backendDriver.client, backendDriver.files, mirrorService.client, mirrorService, troubles]
+            [
+                backendDriver.client, backendDriver.files, mirrorService.client, mirrorService.networks, mirrorService,
+                troubles,
+            ]
             + (board.map { [$0] } ?? [])
         let service = AdminService(
             driver, store: store, reload: reload, loop: loop, instanceID: settings.instanceID)

@@ -101,7 +101,8 @@ struct StatusScreen {
             let lost = (mirror["refused"]?.integer ?? 0) + (mirror["given_up"]?.integer ?? 0)
             table.append([
                 TextTable.Cell(mirror["name"]?.string ?? ""), TextTable.Cell(mirror["type"]?.string ?? ""),
-                TextTable.Cell(state + age, state == "closed" ? .red : state == "away" ? .yellow : .green),
+                TextTable.Cell(
+                    state + age, state == "closed" ? .red : state == "away" || state == "connecting" ? .yellow : .green),
                 TextTable.Cell((mirror["rooms"]?.array ?? []).compactMap(\.string).joined(separator: " ")),
                 TextTable.Cell("\(mirror["posted"]?.integer ?? 0)"),
                 TextTable.Cell("\(mirror["waiting"]?.integer ?? 0)"),

@@ -63,6 +63,16 @@ enum LogEventTable {
             means: "a request to a mirror's path is not proven to come from the tool, or not in its form",
             remedy: "compare the secret with the tool's, and the clocks; else somebody tries the path"),
         LogEvent("mirror-read-failed", .warn, means: "messages for a mirror cannot be read now; it is tried again"),
+        LogEvent("mirror-connected", .info, means: "a mirror is connected to its IRC network"),
+        LogEvent(
+            "mirror-disconnected", .warn,
+            means: "a mirror has no connection to its IRC network; messages wait, for `retry.max_age` at most",
+            remedy: "see the reason: the network is down, or refuses the mirror"),
+        LogEvent("mirror-joined", .info, means: "a mirror has joined a channel of its IRC network"),
+        LogEvent(
+            "mirror-not-joined", .warn,
+            means: "an IRC network does not let a mirror into a channel; it tries again after a growing pause",
+            remedy: "see the reason; ask the channel's operators to let it in"),
         LogEvent(
             "mirror-login-refused", .warn,
             means: "an IRC network refuses the login of a mirror; it is tried again in 5 minutes",

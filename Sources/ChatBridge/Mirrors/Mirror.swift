@@ -15,6 +15,8 @@ final class Mirror {
     private var takenInOrder: [String] = []
     var arrivals = TokenBucket(rate: 20, burst: 100)
     var counts = Counts()
+    /// What an IRC network has brought and the room could not take yet, oldest first.
+    var held: [(arrival: MirrorArrival, room: String)] = []
 
     /// What came in.
     struct Counts: Equatable {
@@ -60,12 +62,19 @@ final class Mirror {
     }
 }
 
-/// One direction of a mirror: rooms that are read, for a tool or another room.
+/// One direction of a mirror: rooms that are read, for a tool, an IRC network or another room.
 final class MirrorLeg {
+    enum Target: Equatable, Sendable {
+        case tool
+        /// By its name.
+        case room(String)
+        /// Of the mirror's IRC network.
+        case channel(String)
+    }
+
     /// Of the rooms.
     let names: [String]
-    /// The room that is spoken in; nil: the tool.
-    let to: String?
+    let to: Target
     private let random: AnyRandomNumberGenerator
     /// Once all rooms are open, in the order of ``names``.
     private(set) var rooms: [MirroredRoom] = []
@@ -76,8 +85,11 @@ final class MirrorLeg {
     var dropped = RecentIDs(capacity: 1000)
     /// The request under way.
     var call: HTTPClient.CallID?
+    var channelOutlet = NetworkOutlet()
+    /// Names the post that is with the IRC network.
+    var token: UInt64?
 
-    init(_ names: [String], to: String?, random: AnyRandomNumberGenerator) {
+    init(_ names: [String], to: Target, random: AnyRandomNumberGenerator) {
         self.names = names
         self.to = to
         self.random = random
@@ -90,7 +102,7 @@ final class MirrorLeg {
                 room: room.name, channel: room.channel, filter: plan.filter,
                 place: OriginChain.Place(room: room.name, of: installation), mirror: plan.place)
         }
-        outlet = to == nil ? plan.form.map { HTTPOutlet($0, plan.wording, secret: plan.secret) } : nil
+        outlet = to == .tool ? plan.form.map { HTTPOutlet($0, plan.wording, secret: plan.secret) } : nil
         queue = MirrorQueue(
             plan.queue, rooms: rooms.map { ($0.name, $0.cursor, $0.end) }, random: random)
         queue?.start(now: now)

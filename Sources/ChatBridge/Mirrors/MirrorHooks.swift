@@ -75,17 +75,15 @@ extension MirrorService {
                     400, "no room of the mirror is called \"\(PrintableText.of(arrival.channel ?? "", maxBytes: 64))\"",
                     "there is no such room\n", exchange, mirror, transport)
             }
-            guard !isKnown(arrival, in: room, mirror), isWanted(arrival, in: room, mirror) else { continue }
-            guard bring(arrival, to: room, mirror, transport) else {
+            switch admit(arrival, to: room, mirror, transport) {
+            case .taken: taken.append((arrival, room))
+            case .needless: continue
+            case .notNow:
                 // The tool comes again; what was taken of the request is known by its id then.
                 return exchange.respond(
                     503, headers: HTTPHeaders([("Retry-After", "5"), ("Content-Type", "text/plain; charset=utf-8")]),
                     body: Array("not now\n".utf8), transport: transport)
             }
-            mirror.counts.taken += 1
-            insertFirst(arrival.first, in: room)
-            if let id = arrival.id { mirror.take(id) }
-            taken.append((arrival, room))
         }
         whenStored(transport) { [self] isStored, transport in
             guard isStored else {
@@ -98,6 +96,23 @@ extension MirrorService {
             guard let answer else { return exchange.respond(200, "", transport: transport) }
             exchange.respond(200, type: "application/json", answer, transport: transport)
         }
+    }
+
+    /// What became of something that was said elsewhere.
+    enum Admission {
+        case taken
+        /// It came before, or is not to cross.
+        case needless
+        case notNow
+    }
+
+    func admit(_ arrival: MirrorArrival, to room: String, _ mirror: Mirror, _ transport: Transport) -> Admission {
+        guard !isKnown(arrival, in: room, mirror), isWanted(arrival, in: room, mirror) else { return .needless }
+        guard bring(arrival, to: room, mirror, transport) else { return .notNow }
+        mirror.counts.taken += 1
+        insertFirst(arrival.first, in: room)
+        if let id = arrival.id { mirror.take(id) }
+        return .taken
     }
 
     /// Of several rooms the one that the tool names.

@@ -4,6 +4,7 @@ import Configuration
 import HTTPProtocol
 import IRCProtocol
 import Mirrors
+import Transport
 import WireBytes
 
 /// A mirror of the configuration, its secrets read.
@@ -15,6 +16,8 @@ struct MirrorPlan: Equatable, Sendable {
     let place: OriginChain.Place
     let proxies: HTTPProxyRules
     let filter: MirrorFilter
+    /// Nil: it is no mirror of an IRC network.
+    let network: NetworkPlan?
 
     init(
         _ configuration: MirrorConfiguration, installation: String, environment: ConfigurationEnvironment
@@ -39,16 +42,22 @@ struct MirrorPlan: Equatable, Sendable {
         filter.ignoredNicks = configuration.ignore.nicks.map { IRCMask($0) }
         filter.ignoredTexts = configuration.ignore.matching.map { IRCMask($0) }
         self.filter = filter
+        network = try address.flatMap(IRCNetworkAddress.init).map { place throws(StartError) in
+            let serverPassword = try read(configuration.serverPassword).map { MirrorSecret(Array($0.utf8)) }
+            let password = try read(configuration.sasl.password).map { MirrorSecret(Array($0.utf8)) }
+            return NetworkPlan(configuration, at: place, password: password, serverPassword: serverPassword)
+        }
     }
 
     /// Proxies are of the process.
     static func == (a: Self, b: Self) -> Bool {
         a.configuration == b.configuration && a.url == b.url && a.secret == b.secret && a.place == b.place
+            && a.network == b.network
     }
 
     var name: String { configuration.name }
 
-    /// Nil: another room.
+    /// Nil: another room, or an IRC network.
     var form: (any MirrorForm)? { configuration.kind.flatMap { MirrorTool(rawValue: $0.rawValue) }?.form }
 
     var wording: MirrorWording {
@@ -67,12 +76,49 @@ struct MirrorPlan: Equatable, Sendable {
         return settings
     }
 
-    /// The rooms that are read, each list with the room that is spoken in; nil: the tool.
-    var legs: [(rooms: [String], to: String?)] {
-        guard configuration.kind == .room else { return url == nil ? [] : [(configuration.rooms, nil)] }
-        return configuration.rooms.flatMap { room in
-            (configuration.goesOut ? [([room], configuration.to)] : [])
-                + (configuration.comesIn ? [([configuration.to], room)] : [])
+    /// The rooms that are read, each list with where they go. A room of an IRC network has a leg for itself, so that a
+    /// channel that is not joined holds up no other.
+    var legs: [(rooms: [String], to: MirrorLeg.Target)] {
+        switch configuration.kind {
+        case .room:
+            configuration.rooms.flatMap { room in
+                (configuration.goesOut ? [([room], .room(configuration.to))] : [])
+                    + (configuration.comesIn ? [([configuration.to], .room(room))] : [])
+            }
+        case .irc: configuration.goesOut ? configuration.channels.map { ([$0.room], .channel($0.channel)) } : []
+        default: url == nil ? [] : [(configuration.rooms, .tool)]
         }
+    }
+}
+
+/// The IRC network of a mirror.
+struct NetworkPlan: Equatable, Sendable {
+    let address: IRCNetworkAddress
+    let settings: IRCNetworkSettings
+    /// Nil: not secured.
+    let tls: TLSClientSettings?
+
+    init(
+        _ configuration: MirrorConfiguration, at address: IRCNetworkAddress, password: MirrorSecret?,
+        serverPassword: MirrorSecret?
+    ) {
+        self.address = address
+        var settings = IRCNetworkSettings(
+            nick: configuration.networkNick, channels: configuration.channels.map { .init($0.channel) })
+        settings.serverPassword = serverPassword
+        settings.format = configuration.format
+        settings.usesRelaymsg = configuration.usesRelaymsg
+        settings.setsTopic = configuration.events.contains(.topic)
+        settings.linesPerSecond = configuration.messagesPerSecond
+        settings.version = "chatbridge \(BuildInformation.version)"
+        let login = configuration.sasl
+        switch (login.mechanism, password) {
+        case (.plain, let password?): settings.login = .plain(user: login.user, password: password)
+        case (.scramSHA256, let password?): settings.login = .scramSHA256(user: login.user, password: password)
+        case (.external, _): settings.login = .external
+        case (.plain, nil), (.scramSHA256, nil): break
+        }
+        self.settings = settings
+        tls = address.isSecure ? configuration.tls.settings(protocols: []) : nil
     }
 }

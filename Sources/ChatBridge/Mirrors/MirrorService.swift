@@ -16,7 +16,7 @@ final class MirrorService: ConnectionlessLoopClient {
     /// An answer to a post says little.
     private static let maxAnswerBytes = 64 * 1024
     private static let postTimeout: Duration = .seconds(30)
-    /// A room that is not open yet is looked for again after this.
+    /// A room that is not open yet, or takes nothing now, is tried again after this.
     private static let followInterval: Duration = .seconds(1)
 
     private unowned let driver: BridgeDriver
@@ -25,6 +25,8 @@ final class MirrorService: ConnectionlessLoopClient {
     let installation: String
     private let note: (BridgeNote) -> Void
     let client = HTTPClient()
+    let networks: NetworkDriver
+    var lastToken: UInt64 = 0
     private(set) var mirrors: [String: Mirror] = [:]
     /// Rooms whose orders have grown since the last turn.
     private var grown: Set<RoomID> = []
@@ -62,6 +64,8 @@ final class MirrorService: ConnectionlessLoopClient {
         self.loop = loop
         self.installation = installation
         self.note = note
+        networks = NetworkDriver(note: note)
+        networks.owner = self
     }
 
     var bridge: Bridge { driver.bridge }
@@ -94,8 +98,14 @@ final class MirrorService: ConnectionlessLoopClient {
             if let transport { mirror.legs.compactMap(\.call).forEach { client.cancel($0, transport: transport) } }
         }
         mirrors = kept
+        networks.take(
+            Dictionary(plans.compactMap { plan in plan.network.map { (plan.name, $0) } }, uniquingKeysWith: { $1 }),
+            now: now, transport)
         followAgainAt = now
     }
+
+    /// The bridge has stopped.
+    func stop(_ transport: Transport) { networks.take([:], now: transport.now, transport) }
 
     var isEmpty: Bool { mirrors.isEmpty }
 
@@ -119,7 +129,10 @@ final class MirrorService: ConnectionlessLoopClient {
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
-        if let at = followAgainAt, at <= now { follow(transport) }
+        if let at = followAgainAt, at <= now {
+            follow(transport)
+            for mirror in all { bringHeld(of: mirror, transport) }
+        }
         for mirror in mirrors.values {
             for leg in mirror.legs {
                 leg.queue?.timerFired(now: BridgeDriver.now(transport))
@@ -153,6 +166,10 @@ final class MirrorService: ConnectionlessLoopClient {
         }
     }
 
+    func followAgain(_ transport: Transport) {
+        followAgainAt = followAgainAt ?? transport.now + Self.followInterval
+    }
+
     /// Finds the rooms of legs that do not follow all of theirs yet.
     private func follow(_ transport: Transport) {
         followAgainAt = nil
@@ -163,7 +180,7 @@ final class MirrorService: ConnectionlessLoopClient {
                     perform(transport) { $0.follow(name, by: mirror.plan.name, among: names, now: $1) }
                 }
                 guard rooms.count == leg.names.count else {
-                    followAgainAt = transport.now + Self.followInterval
+                    followAgain(transport)
                     continue
                 }
                 leg.begin(rooms, mirror.plan, installation: installation, now: BridgeDriver.now(transport))
@@ -222,14 +239,16 @@ final class MirrorService: ConnectionlessLoopClient {
                 work(leg, of: mirror, transport)
             }
         case .post(let room, let posts, let isAgain):
-            if let to = leg.to {
-                return settle(
-                    relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport), leg, mirror, transport)
+            switch leg.to {
+            case .room(let to):
+                settle(relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport), leg, mirror, transport)
+            case .channel(let channel):
+                take(leg.channelOutlet.post(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
+            case .tool:
+                guard let step = leg.outlet?.post(posts, isAgain: isAgain, now: BridgeDriver.now(transport).wall)
+                else { return }
+                take(step, leg, mirror, transport)
             }
-            guard let step = leg.outlet?.post(posts, isAgain: isAgain, now: BridgeDriver.now(transport).wall) else {
-                return
-            }
-            take(step, leg, mirror, transport)
         case .move(let room, let sequence):
             perform(transport) {
                 $0.moveCursor(of: mirror.plan.name, in: leg.rooms[room].key, to: sequence, now: $1)
@@ -351,8 +370,9 @@ final class MirrorService: ConnectionlessLoopClient {
         }
     }
 
-    private func settle(_ outcome: MirrorOutcome, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
-        leg.queue?.settled(outcome, refused: leg.outlet?.refusal, now: BridgeDriver.now(transport))
+    func settle(_ outcome: MirrorOutcome, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
+        leg.queue?.settled(
+            outcome, refused: leg.outlet?.refusal ?? leg.channelOutlet.refusal, now: BridgeDriver.now(transport))
         work(leg, of: mirror, transport)
         driver.run(transport)
     }

@@ -10,6 +10,8 @@ struct MirrorStatus: Equatable {
     enum State: String, CaseIterable {
         /// Not all of its rooms are open yet.
         case starting
+        /// There is no connection to its IRC network yet, or none again.
+        case connecting
         /// Nothing waits.
         case idle
         /// Messages are on their way.
@@ -33,18 +35,24 @@ struct MirrorStatus: Equatable {
     var arrived: Int
     var arrivalsRefused: Int
 
-    init(_ mirror: Mirror) {
+    /// - Parameter networks: has the mirror's connection, where it is one of an IRC network.
+    init(_ mirror: Mirror, _ networks: NetworkDriver) {
         let configuration = mirror.plan.configuration
         name = configuration.name
         type = configuration.kind?.rawValue ?? ""
-        rooms = configuration.rooms
+        rooms = configuration.roomNames
         standing = mirror.standing
         arrived = mirror.counts.taken
         arrivalsRefused = mirror.counts.refused
-        since = standing.failure?.since
-        reason = standing.failure?.reason
+        let trouble = networks.trouble(of: name)
+        since = standing.failure?.since ?? trouble?.since
+        reason = standing.failure?.reason ?? trouble?.reason
         state =
-            if mirror.legs.isEmpty {
+            if mirror.plan.network != nil, !networks.isReady(name) {
+                .connecting
+            } else if trouble != nil {
+                .away
+            } else if mirror.legs.isEmpty {
                 .listening
             } else if mirror.legs.contains(where: { $0.queue == nil }) {
                 .starting
@@ -79,5 +87,7 @@ struct MirrorStatus: Equatable {
 }
 
 extension BridgeDriver {
-    var mirrorStatus: [MirrorStatus] { mirrors?.all.map(MirrorStatus.init) ?? [] }
+    var mirrorStatus: [MirrorStatus] {
+        mirrors.map { service in service.all.map { MirrorStatus($0, service.networks) } } ?? []
+    }
 }

@@ -20,7 +20,7 @@ extension OfflineCommands {
                 return ExitCode.data
             }
             let plan = try MirrorPlan(mirror, installation: "", environment: environment)
-            for room in mirror.rooms {
+            for room in mirror.roomNames {
                 let channel = configuration.rooms.first { $0.name == room }?.channel ?? ""
                 output(lines(plan, room: room, channel: channel).map { $0 + "\n" }.joined())
             }
@@ -36,13 +36,14 @@ extension OfflineCommands {
 
     private static func lines(_ plan: MirrorPlan, room: String, channel: String) -> [String] {
         var lines = ["\(room) (\(channel)): \(plan.configuration.events.map(\.rawValue).joined(separator: ", "))"]
+        let post = MirrorPost(
+            .message(MarkedText("This is how \u{2}a message\u{2} from \(channel) looks, @here.", as: .irc)),
+            room: room, channel: channel, msgid: "example",
+            at: ChatTimestamp(milliseconds: SystemClock.wallMilliseconds()),
+            speaker: MirrorPost.Speaker(nick: "alice"),
+            origin: OriginChain().passing(OriginChain.Place(room: room, of: "")))
+        if let network = plan.network { return lines + networkLines(plan, network, post) }
         if let form = plan.form, let url = plan.url {
-            let post = MirrorPost(
-                .message(MarkedText("This is how \u{2}a message\u{2} from \(channel) looks, @here.", as: .irc)),
-                room: room, channel: channel, msgid: "example",
-                at: ChatTimestamp(milliseconds: SystemClock.wallMilliseconds()),
-                speaker: MirrorPost.Speaker(nick: "alice"),
-                origin: OriginChain().passing(OriginChain.Place(room: room, of: "")))
             // Whoever knows the whole address can post there.
             for request in form.requests(for: [post], plan.wording, secret: nil, now: post.at) {
                 lines.append("out: \(request.method) \(url.scheme)://\(url.hostHeader)/…\(request.pathSuffix)")
@@ -63,5 +64,18 @@ extension OfflineCommands {
             lines.append("in: nothing, there is no path")
         }
         return lines
+    }
+
+    private static func networkLines(_ plan: MirrorPlan, _ network: NetworkPlan, _ post: MirrorPost) -> [String] {
+        let channel = plan.configuration.channels.first { $0.room == post.room }?.channel ?? ""
+        let place = "\(channel) at \(network.address)"
+        var lines = ["in: nothing"]
+        if plan.configuration.comesIn {
+            lines = ["in: from \(place), as \(plan.configuration.nickTemplate.replacing("{user}", with: "ada"))"]
+        }
+        guard plan.configuration.goesOut else { return ["out: nothing"] + lines }
+        return ["out: to \(place), as \(network.settings.nick)"]
+            + IRCNetwork.sample(post, to: channel, network.settings)
+            + lines
     }
 }

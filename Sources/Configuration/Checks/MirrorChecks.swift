@@ -1,4 +1,6 @@
 import HTTPProtocol
+import IRCProtocol
+import WireBytes
 
 extension ConfigurationCompletion {
     /// Rules between the keys of `[[mirrors]]`, the rooms and `[[http]]`.
@@ -12,15 +14,88 @@ extension ConfigurationCompletion {
             if let first = names.updateValue("\(place)", forKey: mirror.name), !mirror.name.isEmpty {
                 report(origin("\(at).name") ?? place, "there is a mirror \"\(mirror.name)\" already (\(first))")
             }
-            if mirror.rooms.isEmpty, !isRefused("\(at).rooms") {
+            let roomsKey = mirror.kind == .irc ? "map" : "rooms"
+            if mirror.roomNames.isEmpty, !isRefused("\(at).\(roomsKey)") {
                 report(place, "the mirror \"\(mirror.name)\" has no rooms")
             }
-            for room in mirror.rooms { checkRoom(room, origin("\(at).rooms") ?? place) }
+            for room in mirror.roomNames { checkRoom(room, origin("\(at).\(roomsKey)") ?? place) }
             guard let kind = mirror.kind else {
                 if !isRefused("\(at).type") { report(place, "the mirror \"\(mirror.name)\" has no type") }
                 continue
             }
-            if kind == .room { checkRoomMirror(mirror, at, place) } else { checkTool(mirror, at, place, &paths) }
+            checkKeys(mirror, kind, at, place)
+            checkNick(mirror, at)
+            switch kind {
+            case .room: checkRoomMirror(mirror, at, place)
+            case .irc: checkNetwork(mirror, at, place)
+            case .slack, .mattermost, .rocketchat, .discord, .teams, .json: checkTool(mirror, at, place, &paths)
+            }
+        }
+    }
+
+    /// Refuses what has no meaning for the type.
+    private mutating func checkKeys(
+        _ mirror: MirrorConfiguration, _ kind: MirrorConfiguration.Kind, _ at: String, _ place: ConfigurationOrigin
+    ) {
+        for row in MirrorConfiguration.uses where !row.kinds.contains(kind) && row.isSet(mirror) {
+            let written = ["", "_file", "_credential"].compactMap { origin("\(at).\(row.key)\($0)") }.first
+            report(written ?? place, "\(row.key) means nothing for a mirror of type \"\(kind)\": \(row.instead)")
+        }
+    }
+
+    private mutating func checkNick(_ mirror: MirrorConfiguration, _ at: String) {
+        guard !mirror.nick.isEmpty, let place = origin("\(at).nick") else { return }
+        if mirror.kind == .irc {
+            if !IRCNames.isValidNickname(mirror.nick, utf8: false) {
+                report(place, "\"\(mirror.nick)\" cannot be the mirror's nick on an IRC network")
+            }
+        } else if !mirror.nick.contains("{user}") || !mirror.nick.contains("/") || mirror.nick.contains(" ") {
+            report(place, "a nick is written as \"{user}/team\": with {user}, with a slash, without spaces")
+        }
+    }
+
+    private mutating func checkNetwork(_ mirror: MirrorConfiguration, _ at: String, _ place: ConfigurationOrigin) {
+        let names = mirror.channels.map { ASCII.lowercased($0.channel) }
+        if Set(names).count < names.count {
+            report(origin("\(at).map") ?? place, "two rooms cannot have one channel")
+        }
+        checkLogin(mirror, at, place)
+        guard let source = mirror.url else {
+            if !MirrorConfiguration.urlKeys.contains(where: { isRefused("\(at).\($0)") }) {
+                report(place, "the mirror \"\(mirror.name)\" has no url, such as \"ircs://irc.example.org\"")
+            }
+            return
+        }
+        let urlPlace = MirrorConfiguration.urlKeys.compactMap { origin("\(at).\($0)") }.first ?? place
+        guard let secret = try? source.read(environment) else { return }
+        guard let address = IRCNetworkAddress(secret.revealed) else {
+            return report(urlPlace, "this url is none of an IRC network, such as \"ircs://irc.example.org\"")
+        }
+        if address.isSecure {
+            checkTLS(mirror.tls, at: "\(at).tls")
+        } else if !address.place.isLoopback, !address.isInsecureByName {
+            report(urlPlace, "irc:// beyond loopback lets others read along: write ircs://, or irc+insecure://")
+        } else if mirror.tls != UpstreamTLSConfiguration() {
+            report(
+                origin("\(at).tls") ?? place, "the mirror \"\(mirror.name)\" has TLS settings, but its url has no TLS")
+        }
+    }
+
+    private mutating func checkLogin(_ mirror: MirrorConfiguration, _ at: String, _ place: ConfigurationOrigin) {
+        let login = mirror.sasl
+        guard !login.isEmpty, let saslPlace = origin("\(at).sasl") else { return }
+        switch login.mechanism {
+        case .external:
+            if mirror.tls.clientCertificate.isEmpty {
+                report(saslPlace, "mechanism \"external\" needs tls.client_cert and tls.client_key")
+            }
+        case .plain, .scramSHA256:
+            let isRefused = ["password", "password_file", "password_credential", "user"].contains {
+                self.isRefused("\(at).sasl.\($0)")
+            }
+            if login.user.isEmpty || login.password == nil, !isRefused {
+                report(saslPlace, "sasl needs user and password_file")
+            }
         }
     }
 
@@ -44,23 +119,11 @@ extension ConfigurationCompletion {
                 origin("\(at).rooms") ?? place, "a mirror of type \"room\" has one room here; write one mirror for each"
             )
         }
-        let means = MirrorConfiguration()
-        for (key, isWritten) in [
-            ("url", mirror.url != nil), ("secret", mirror.secret != nil), ("path", !mirror.path.isEmpty),
-            ("username", mirror.username != means.username), ("avatar_url", !mirror.avatarURL.isEmpty),
-        ] where isWritten {
-            report(origin("\(at).\(key)") ?? place, "\(key) means nothing for a mirror of type \"room\"")
-        }
     }
 
     private mutating func checkTool(
         _ mirror: MirrorConfiguration, _ at: String, _ place: ConfigurationOrigin, _ paths: inout [String: String]
     ) {
-        for (key, isWritten) in [("to", !mirror.to.isEmpty), ("direction", mirror.direction != .both)] where isWritten {
-            report(
-                origin("\(at).\(key)") ?? place,
-                "\(key) is for mirrors of type \"room\": what a tool's mirror does is given by url and path")
-        }
         let secretPlace = MirrorConfiguration.secretKeys.compactMap { origin("\(at).\($0)") }.first
         let urlPlace = MirrorConfiguration.urlKeys.compactMap { origin("\(at).\($0)") }.first
         let isRefused = (MirrorConfiguration.urlKeys + ["path"]).contains { self.isRefused("\(at).\($0)") }
@@ -101,5 +164,5 @@ extension ConfigurationCompletion {
 
 extension Configuration {
     /// The rooms that mirrors follow or speak in.
-    package var mirroredRooms: Set<String> { Set(mirrors.flatMap { $0.rooms + ($0.to.isEmpty ? [] : [$0.to]) }) }
+    package var mirroredRooms: Set<String> { Set(mirrors.flatMap { $0.roomNames + ($0.to.isEmpty ? [] : [$0.to]) }) }
 }

@@ -70,10 +70,13 @@ extension ConfigurationCompletion {
             }
             return
         }
-        let tls = room.tls
         // Settings that the room does not have were written in the backend or the defaults.
         let places = ["\(path).tls", "backends.\(room.backend).tls"]
-        let place = places.first { origin($0) != nil } ?? "room_defaults.tls"
+        checkTLS(room.tls, at: places.first { origin($0) != nil } ?? "room_defaults.tls")
+    }
+
+    /// - Parameter place: the path of the table.
+    mutating func checkTLS(_ tls: UpstreamTLSConfiguration, at place: String) {
         let files = [("ca", tls.authorities), ("client_cert", tls.clientCertificate), ("client_key", tls.clientKey)]
         if tls.clientCertificate.isEmpty != tls.clientKey.isEmpty {
             let (has, lacks) = tls.clientKey.isEmpty ? ("client_cert", "client_key") : ("client_key", "client_cert")

@@ -4,10 +4,10 @@ import HTTPProtocol
 package struct MirrorConfiguration: Equatable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case slack, mattermost, rocketchat, discord, teams, json
+        /// Channels of an IRC network.
+        case irc
         /// Another room of this bridge.
         case room
-
-        package var isTool: Bool { self != .room }
     }
 
     package enum Direction: String, CaseIterable, Sendable {
@@ -27,11 +27,13 @@ package struct MirrorConfiguration: Equatable, Sendable {
     package var kind: Kind?
     /// Names of rooms.
     package var rooms: [String] = []
+    /// Of ``Kind/irc``, instead of ``rooms``.
+    package var channels: [MirroredChannel] = []
     /// The other room, of ``Kind/room``.
     package var to = ""
-    /// ``Kind/room`` only; a tool's are given by ``url`` and ``path``.
+    /// ``Kind/room`` and ``Kind/irc``; a tool's are given by ``url`` and ``path``.
     package var direction = Direction.both
-    /// Where posts go: an incoming webhook of the tool. Whoever knows it can post there.
+    /// Where posts go: an incoming webhook of the tool, by which anybody can post there; or the IRC network.
     package var url: SecretSource?
     /// Where the tool posts; empty: nothing comes in.
     package var path = ""
@@ -40,20 +42,36 @@ package struct MirrorConfiguration: Equatable, Sendable {
     package var events: [Event] = [.message, .edit, .delete, .reaction]
     package var username = "{nick}"
     package var avatarURL = ""
-    /// The nicks of people there; empty: `{user}/NAME`.
+    /// The nicks of people there; empty: `{user}/NAME`. ``Kind/irc``: the mirror's own; empty: ``networkNick``.
     package var nick = ""
     package var mentions = Mentions.escape
     package var ignore = IgnoreConfiguration()
     package var retry = MirrorRetryConfiguration()
     package var batch = MirrorBatchConfiguration()
+    // Of ``Kind/irc``:
+    package var sasl = NetworkLoginConfiguration()
+    package var serverPassword: SecretSource?
+    package var tls = UpstreamTLSConfiguration()
+    package var format = "<{nick}> {text}"
+    package var usesRelaymsg = true
+    /// Nil: no limit.
+    package var messagesPerSecond: Double? = 1
 
     package init() {}
 
     /// `{user}/NAME` where nothing else is written.
-    package var nickTemplate: String { nick.isEmpty ? "{user}/\(name)" : nick }
+    package var nickTemplate: String { nick.isEmpty || kind == .irc ? "{user}/\(name)" : nick }
 
-    package var goesOut: Bool { kind == .room ? direction != .in : url != nil }
-    package var comesIn: Bool { kind == .room ? direction != .out : !path.isEmpty }
+    /// The mirror's own nick on an IRC network.
+    package var networkNick: String { nick.isEmpty ? "chatbridge" : nick }
+
+    /// The rooms that are mirrored.
+    package var roomNames: [String] { rooms + channels.map(\.room) }
+
+    /// Its ways are given by ``direction``.
+    private var hasDirection: Bool { kind == .room || kind == .irc }
+    package var goesOut: Bool { hasDirection ? direction != .in : url != nil }
+    package var comesIn: Bool { hasDirection ? direction != .out : !path.isEmpty }
 
     /// A webhook's address; `http+insecure://` is plain text beyond loopback, and says so. Nil: it is none.
     package static func url(_ text: String) -> HTTPURL? {
@@ -64,6 +82,46 @@ package struct MirrorConfiguration: Equatable, Sendable {
     static let urlKeys = ["url", "url_file", "url_credential"]
     static let secretKeys = ["secret", "secret_file", "secret_credential"]
 
+    /// A key that has a meaning for some types alone.
+    struct Use: Sendable {
+        /// Without `_file` and `_credential`.
+        let key: String
+        let kinds: Set<Kind>
+        /// Whether it differs from its default.
+        let isSet: @Sendable (MirrorConfiguration) -> Bool
+        /// A part of a sentence, for the other types.
+        let instead: String
+
+        init<Value: Equatable & Sendable>(
+            _ key: String, _ path: any KeyPath<MirrorConfiguration, Value> & Sendable, _ kinds: Set<Kind>,
+            else instead: String
+        ) {
+            (self.key, self.kinds, self.instead) = (key, kinds, instead)
+            isSet = { $0[keyPath: path] != MirrorConfiguration()[keyPath: path] }
+        }
+    }
+
+    private static let tools = Set(Kind.allCases).subtracting([.irc, .room])
+    static let uses = [
+        Use("rooms", \.rooms, tools.union([.room]), else: "it has a map"),
+        Use("map", \.channels, [.irc], else: "it has rooms"),
+        Use("to", \.to, [.room], else: "it is for \"room\""),
+        Use("direction", \.direction, [.room, .irc], else: "what it does is given by url and path"),
+        Use("url", \.url, tools.union([.irc]), else: "it has to"),
+        Use("path", \.path, tools, else: "it takes no requests"),
+        Use("secret", \.secret, tools, else: "it takes no requests"),
+        Use("username", \.username, tools, else: "it is for tools"),
+        Use("avatar_url", \.avatarURL, tools, else: "it is for tools"),
+        Use("mentions", \.mentions, tools, else: "it is for tools"),
+        Use("batch", \.batch, tools, else: "it is for tools"),
+        Use("sasl", \.sasl, [.irc], else: "it is for \"irc\""),
+        Use("server_password", \.serverPassword, [.irc], else: "it is for \"irc\""),
+        Use("tls", \.tls, [.irc], else: "it is for \"irc\""),
+        Use("format", \.format, [.irc], else: "it is for \"irc\""),
+        Use("relaymsg", \.usesRelaymsg, [.irc], else: "it is for \"irc\""),
+        Use("messages_per_second", \.messagesPerSecond, [.irc], else: "it is for \"irc\""),
+    ]
+
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
             "name", \.name, .string(ConfigurationChecks.roomName),
@@ -72,21 +130,29 @@ package struct MirrorConfiguration: Equatable, Sendable {
             "type", \.kind, ConfigurationForm<Kind>.choice.optional(from: .json),
             about: """
                 the tool's form of webhooks: `slack`, `mattermost`, `rocketchat`, `discord`, `teams`, or `json`, \
-                signed; `room`: another room of this bridge, see docs/MIRRORS.md
+                signed; `irc`: channels of an IRC network; `room`: another room of this bridge, see docs/MIRRORS.md
                 """,
             usual: "required"),
         ConfigurationKey(
             "rooms", \.rooms, .texts(of: "rooms", check: ConfigurationChecks.roomName),
             about: "names of [[rooms]]; these are always connected", usual: "required"),
         ConfigurationKey(
+            "map", \.channels,
+            .map(of: "rooms and channels", key: \.room, parse: MirroredChannel.parse, print: \.channel),
+            about: "`irc`, instead of `rooms`: rooms, and the channel of each on the network"),
+        ConfigurationKey(
             "to", \.to, .string { $0.isEmpty ? nil : ConfigurationChecks.roomName($0) },
             about: "`room`: the name of the other room"),
         ConfigurationKey(
             "direction", \.direction, .choice,
-            about: "`room`: `both`, `out` to the other room, or `in` from it"),
+            about: "`room` and `irc`: `both`, `out` to the other room or the network, or `in` from it"),
         ConfigurationKey(
             "url", \.url, .secretText, group: "url",
-            about: "the tool's incoming webhook; without, nothing goes out", example: #""${TEAM_HOOK}""#),
+            about: """
+                the tool's incoming webhook; without, nothing goes out; `irc`: `ircs://HOST` (port 6697), `irc://HOST` \
+                (port 6667) on loopback, `irc+insecure://HOST` elsewhere
+                """,
+            example: #""${TEAM_HOOK}""#),
         ConfigurationKey(
             "url_file", \.url, .secretFile, group: "url", about: "a file with the URL"),
         ConfigurationKey(
@@ -123,8 +189,11 @@ package struct MirrorConfiguration: Equatable, Sendable {
             about: "a picture of who speaks, where the tool takes one; with the same",
             example: #""https://example.com/faces/{nick}.png""#),
         ConfigurationKey(
-            "nick", \.nick, .string(nickTemplateCheck),
-            about: "the nicks of people there, with `{user}`, and a slash so that they are nobody's nick here",
+            "nick", \.nick, .string(ConfigurationChecks.oneLine),
+            about: """
+                the nicks of people there, with `{user}`, and a slash so that they are nobody's nick here; `irc`: the \
+                mirror's own nick on the network, `chatbridge`
+                """,
             usual: "`{user}/` and the name", example: #""{user}/team""#),
         ConfigurationKey(
             "mentions", \.mentions, .choice,
@@ -138,6 +207,30 @@ package struct MirrorConfiguration: Equatable, Sendable {
         ConfigurationKey(
             "batch", \.batch, .section(MirrorBatchConfiguration.rows, inline: true),
             about: "several messages in one request, or one text, of `json`, `slack` and `teams`"),
+        ConfigurationKey(
+            "sasl", \.sasl, .section(NetworkLoginConfiguration.rows, inline: true),
+            about: "`irc`: how the mirror logs in; while the network refuses it, nothing crosses"),
+        ConfigurationKey(
+            "server_password", \.serverPassword, .secretText, group: "server_password",
+            about: "`irc`: sent as `PASS`", example: #""${SERVER_PASSWORD}""#),
+        ConfigurationKey(
+            "server_password_file", \.serverPassword, .secretFile, group: "server_password",
+            about: "a file with that password", example: #""/run/secrets/server""#),
+        ConfigurationKey(
+            "server_password_credential", \.serverPassword, .secretCredential, group: "server_password",
+            about: "the name of a systemd credential with that password", example: #""server""#),
+        ConfigurationKey(
+            "tls", \.tls, .section(UpstreamTLSConfiguration.rows, inline: true),
+            about: "`irc`: TLS settings of `ircs://`"),
+        ConfigurationKey(
+            "format", \.format, .string(formatCheck),
+            about: "`irc`: how messages appear, where the network has no RELAYMSG; with `{nick}` and `{text}`"),
+        ConfigurationKey(
+            "relaymsg", \.usesRelaymsg, .boolean,
+            about: "`irc`: speakers appear under nicks of their own, `alice/chat`, where the network offers RELAYMSG"),
+        ConfigurationKey(
+            "messages_per_second", \.messagesPerSecond, .rate,
+            about: "`irc`: lines to the network, after the first five; more wait"),
     ]
 
     @Sendable private static func hookPath(_ text: String) -> String? {
@@ -161,11 +254,8 @@ package struct MirrorConfiguration: Equatable, Sendable {
         return ConfigurationChecks.oneLine(text)
     }
 
-    @Sendable private static func nickTemplateCheck(_ text: String) -> String? {
-        if text.isEmpty { return nil }
-        guard text.contains("{user}"), text.contains("/"), !text.contains(" ") else {
-            return "a nick is written as \"{user}/team\": with {user}, with a slash, without spaces"
-        }
+    @Sendable private static func formatCheck(_ text: String) -> String? {
+        guard text.contains("{text}") else { return "a format has {text}, and {nick} where the speaker's name stands" }
         return ConfigurationChecks.oneLine(text)
     }
 }

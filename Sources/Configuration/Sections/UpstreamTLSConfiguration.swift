@@ -1,6 +1,6 @@
 import Transport
 
-/// How a room's `wss://` is secured.
+/// How a room's `wss://`, or a mirror's `ircs://`, is secured.
 package struct UpstreamTLSConfiguration: Equatable, Sendable {
     /// A PEM file; empty: the system's authorities.
     package var authorities = ""
@@ -51,7 +51,10 @@ extension UpstreamTLSConfiguration {
     /// The protocol of the WebSocket handshake. Source: RFC 7301 §6 for the name.
     package static let applicationProtocol = "http/1.1"
 
-    package func settings(_ source: (String) -> TLSSource = TLSSource.file) -> TLSClientSettings {
+    /// - Parameter protocols: offered by ALPN.
+    package func settings(
+        _ source: (String) -> TLSSource = TLSSource.file, protocols: [String] = [applicationProtocol]
+    ) -> TLSClientSettings {
         var settings = TLSClientSettings()
         if !serverName.isEmpty { settings.serverName = serverName }
         if !authorities.isEmpty { settings.authorities = source(authorities) }
@@ -61,7 +64,7 @@ extension UpstreamTLSConfiguration {
         settings.pins = Set(pins)
         settings.minimumVersion = minimumVersion
         settings.verifiesPeer = !isInsecure
-        settings.protocols = [Self.applicationProtocol]
+        settings.protocols = protocols
         return settings
     }
 }

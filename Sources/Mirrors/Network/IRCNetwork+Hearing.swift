@@ -161,6 +161,7 @@ extension IRCNetwork {
         }
         return MirrorArrival(
             content, id: id, speaker: Self.nick(of: source), replyTo: replyTo, origin: origin,
+            first: message.tag(OriginChain.firstTag)?.value.flatMap { $0.isEmpty ? nil : $0 },
             isBot: message.tag("bot") != nil)
     }
 

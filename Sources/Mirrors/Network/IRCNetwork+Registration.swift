@@ -109,13 +109,15 @@ extension IRCNetwork {
             return end("the network takes none of the nicks", wait: Self.throttledWait)
         }
         let alternatives = settings.alternativeNicks
-        let length = connection.support.nickLength ?? IRCNames.standardNickBytes
+        if isErroneous { connection.takesPlainNicks = true }
+        let isPlain = connection.takesPlainNicks
+        let length = connection.support.nickLength ?? (isPlain ? Self.plainNickBytes : IRCNames.standardNickBytes)
         let nick: String
         if tries <= alternatives.count {
             nick = alternatives[tries - 1]
         } else {
             let marks = String(repeating: "_", count: tries - alternatives.count)
-            let base = isErroneous ? Self.plainNick(settings.nick) : settings.nick
+            let base = isPlain ? Self.plainNick(settings.nick) : settings.nick
             nick = PrintableText.prefix(of: base, maxBytes: max(length - marks.utf8.count, 1)) + marks
         }
         connection.source.nick = nick
@@ -124,7 +126,9 @@ extension IRCNetwork {
 
     private static let maxNickTries = 8
 
-    /// What the oldest servers take.
+    /// What the oldest servers take. Source: RFC 1459 §1.2.
+    private static let plainNickBytes = 9
+
     private static func plainNick(_ nick: String) -> String {
         let plain = nick.filter { IRCNames.isValidNickname("a\($0)", utf8: false) }.drop { $0.isNumber || $0 == "-" }
         return plain.isEmpty ? "bridge" : String(plain)

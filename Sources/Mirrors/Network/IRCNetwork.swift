@@ -55,6 +55,8 @@ package final class IRCNetwork {
         var source: NetworkSource
         /// Nicks tried in vain.
         var nickTries = 0
+        /// The server has refused a nick for its form, such as its length.
+        var takesPlainNicks = false
         /// When channels are joined at the latest: the end of the MOTD, and with it of 005, has not come.
         var setUpAt: MonotonicInstant?
         /// When the wished nick is tried again, where the server does not tell.

@@ -1,6 +1,7 @@
 import BridgeTypes
 import ChatModel
 import IRCProtocol
+import WireBytes
 
 /// Lines that are written together, and answered as one: a BATCH, or one line.
 struct NetworkUnit: Equatable {
@@ -72,8 +73,8 @@ struct NetworkRendering {
         case .message(let text):
             let files = post.files.map(\.url)
             let body = ([NetworkText.irc(text)].filter { !$0.isEmpty } + files).joined(separator: "\n")
-            return speech(body, post)
-        case .action(let text): return speech(NetworkText.irc(text), post, isAction: true)
+            return withFirst(speech(body, post), post)
+        case .action(let text): return withFirst(speech(NetworkText.irc(text), post, isAction: true), post)
         case .edit(let text, _): return speech("* " + NetworkText.irc(text), post)
         case .notice(let text): return lines(text, Wrapping(command: "NOTICE", params: [channel]), tags: [])
         case .takenBack:
@@ -104,6 +105,16 @@ struct NetworkRendering {
     private func originTags(_ post: MirrorPost) -> [IRCTag] {
         guard relays(String(OriginChain.tag.dropFirst())), !post.origin.isEmpty else { return [] }
         return [IRCTag(OriginChain.tag, post.origin.text)]
+    }
+
+    /// The id of a message that is whole; the parts of another would be taken for the same.
+    private func withFirst(_ units: [NetworkUnit], _ post: MirrorPost) -> [NetworkUnit] {
+        guard units.count == 1, relays(String(OriginChain.firstTag.dropFirst())), !post.origin.isEmpty else {
+            return units
+        }
+        var unit = units[0]
+        unit.messages[0].tags.append(IRCTag(OriginChain.firstTag, post.first))
+        return [unit]
     }
 
     /// Under both names, since clients know one or the other. Source: IRCv3 reply.
@@ -257,5 +268,20 @@ struct NetworkRendering {
             return kept.isEmpty ? fallback : kept
         }
         return clean(nick, else: "user") + String(separator) + clean(settings.relaySuffix, else: "chat")
+    }
+}
+
+extension IRCNetwork {
+    /// The lines of a post for a network that offers nothing beyond RFC 1459, without line ends.
+    package static func sample(_ post: MirrorPost, to channel: String, _ settings: IRCNetworkSettings) -> [String] {
+        let rendering = NetworkRendering(
+            settings: settings, capabilities: NetworkCapabilities(), support: NetworkSupport(),
+            source: NetworkSource(nick: settings.nick), channel: channel, reference: "")
+        return rendering.units(post) { _ in false }.flatMap(\.messages).map { message in
+            var writer = ByteWriter()
+            IRCEncoder.append(message, to: &writer)
+            let line = writer.take().withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+            return String(line.prefix { !$0.isNewline })
+        }
     }
 }
