@@ -1,5 +1,4 @@
 import ChatModel
-import Upstream
 
 /// Something that goes in or out of a room, for an operator who watches.
 package struct RoomPassage {
@@ -19,13 +18,7 @@ package struct RoomPassage {
     /// Removes the link's secrets from a text of the backend.
     package let scrub: (String) -> String
 
-    package init(_ step: Step, in room: Room) { self.init(step, over: room.lane) }
-
-    init(_ step: Step, over lane: SendLane) {
-        self.step = step
-        room = lane.settings.name
-        account = lane.account
-        let link = lane.link
-        scrub = { link.scrubbed($0) }
+    init(_ step: Step, room: String, account: String, scrub: @escaping (String) -> String) {
+        (self.step, self.room, self.account, self.scrub) = (step, room, account, scrub)
     }
 }

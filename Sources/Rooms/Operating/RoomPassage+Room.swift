@@ -1,0 +1,10 @@
+import Upstream
+
+extension RoomPassage {
+    package init(_ step: Step, in room: Room) { self.init(step, over: room.lane) }
+
+    init(_ step: Step, over lane: SendLane) {
+        let link = lane.link
+        self.init(step, room: lane.settings.name, account: lane.account) { link.scrubbed($0) }
+    }
+}
