@@ -48,7 +48,7 @@ def on_tools(*kinds, **more):
     def mark(function):
         function.wires = kinds
         # The others differ in their forms, which the unit tests have one by one.
-        function.quick_wires = [kind for kind in kinds if kind in ("slack", "discord", "json")] or kinds[:1]
+        function.quick_wires = [kind for kind in kinds if kind in ("discord", "json")] or kinds[:1]
 
         def run_on(function, kind):
             with Mirrored(**{kind: kind}, **more) as mirrored:
