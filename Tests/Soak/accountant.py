@@ -36,13 +36,12 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
 from plan import (  # noqa: E402
-    CLIENTS, EVERY_ROOM, PASSING, PASSING_ACCOUNTS, ROOMS, SIZE, find_keys, is_from_irc, key_text, nick_of, read_key)
+    CLIENTS, EVERY_ROOM, PASSING, PASSING_ACCOUNTS, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key)
 
 # Two processes on one machine, and what a loaded one takes between looking at the clock and acting.
 SLACK_MS = 500
-# A line that is read may be timed by a look at the clock that was so much earlier: at the begin of the loop's turn, which is
-# longer when a crowd comes back.
-LOOK_MS = 500 if SIZE else 100
+# A line that is read may be timed by a look at the clock that was so much earlier: at the begin of the loop's turn.
+LOOK_MS = 100
 # A line that was set behind another one is later than that by this; two, past what is kept as the end before a gap.
 STEPS_MS = (1, 2)
 # So much at most is a line raised to stand behind those before it.

@@ -80,6 +80,8 @@ final class MirrorLeg {
     private(set) var rooms: [MirroredRoom] = []
     private(set) var sources: [MirrorSource] = []
     var queue: MirrorQueue?
+    /// What the queue wants is being carried out.
+    var isWorking = false
     var outlet: HTTPOutlet?
     /// Messages that were redacted before they were posted; the changes of these are nothing to post either.
     var dropped = RecentIDs(capacity: 1000)

@@ -222,10 +222,16 @@ final class MirrorService: ConnectionlessLoopClient {
     // MARK: - Queues
 
     /// Carries out what a queue wants.
+    ///
+    /// Answers that come at once leave more for the same loop, not for one within it: a backlog may be thousands long.
     private func work(_ leg: MirrorLeg, of mirror: Mirror, _ transport: Transport) {
+        guard !leg.isWorking else { return }
+        leg.isWorking = true
+        defer { leg.isWorking = false }
         while let actions = leg.queue?.takeActions(), !actions.isEmpty {
             for action in actions { run(action, leg, mirror, transport) }
         }
+        driver.run(transport)
     }
 
     private func run(_ action: MirrorAction, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
@@ -374,7 +380,6 @@ final class MirrorService: ConnectionlessLoopClient {
         leg.queue?.settled(
             outcome, refused: leg.outlet?.refusal ?? leg.channelOutlet.refusal, now: BridgeDriver.now(transport))
         work(leg, of: mirror, transport)
-        driver.run(transport)
     }
 
     // MARK: - To another room
