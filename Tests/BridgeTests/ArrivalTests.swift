@@ -83,6 +83,19 @@ struct ArrivalTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test("another nick of the account is known to a client that is in no room yet")
+    func otherNick() throws {
+        let stage = try BacklogStage()
+        stage.enter(1, "alice@desk")
+        stage.harness.answersPings = false
+        stage.connect(2, "alice@phone", caps: Self.caps)
+        _ = stage.raw(2)
+        stage.harness.send(1, "NICK alicia")
+        #expect(stage.raw(2).contains { $0.contains(":alice!") && $0.hasSuffix(" NICK alicia") })
+        #expect(stage.answer(2))
+        #expect(stage.raw(2).contains { $0.contains(":alicia!") && $0.contains(" JOIN #lobby") })
+    }
+
     @Test("for what they ask when they come they have an allowance, once")
     func allowance() throws {
         let limits = LimitSettings {

@@ -25,12 +25,14 @@ extension IRCServer {
     /// the client itself.
     func tellPeers(of session: IRCSession, _ line: IRCMessage) {
         defer { tellMonitors(of: session.person, line) }
-        if session.rooms.count == 1, let room = room(session.rooms[0]) {
+        let own = sessions(of: session.person)
+        // Clients that are still to enter the rooms of their person have to know its nick all the same.
+        if session.rooms.count == 1, let room = room(session.rooms[0]), own.allSatisfy({ $0.rooms.contains(room.id) }) {
             return broadcast(line, in: room, except: session.id)
         }
         var peers: Set<ClientID> = []
         for id in session.rooms { room(id)?.locals.keys.forEach { peers.insert($0) } }
-        for other in sessions(of: session.person) { peers.insert(other.id) }
+        for other in own { peers.insert(other.id) }
         peers.remove(session.id)
         for peer in peers.sorted(by: { $0.rawValue < $1.rawValue }) { deliver(line, to: peer, amid: session.rooms) }
     }
