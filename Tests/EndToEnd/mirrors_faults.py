@@ -281,6 +281,8 @@ def a_message_that_the_tool_refuses_blocks_no_other(m, tool):
     ann = m.irc("ann")
     m.tools.fault(tool, "status", 1, status=400)
     ann.say("#lobby", "poison")
+    # In a request for itself, as one that is refused with others is sent again alone.
+    wait_until(lambda: m.tools.requests(tool), "it is refused")
     say_all(ann, ["n %d" % number for number in range(3)])
     check(m, tool, 3)
     assert m.logged_of(), m.bridge.log()[-2000:]

@@ -100,8 +100,8 @@ def link(m, pipe, name="link"):
 
 def talk(relays, seconds, word="n"):
     """On each relay an IRC user and a backend user talk for so long; how many each said."""
-    clients = [relay.irc("ann%d" % number) for number, relay in enumerate(relays)]
-    watchers = [relay.irc("eve%d" % number) for number, relay in enumerate(relays)]
+    clients = [relay.irc("ann-%s%d" % (word, number)) for number, relay in enumerate(relays)]
+    watchers = [relay.irc("eve-%s%d" % (word, number)) for number, relay in enumerate(relays)]
     counts = [0] * len(relays)
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -83,6 +83,8 @@ package struct MirrorQueue {
         case pausing
     }
 
+    private enum Trouble { case away, closed }
+
     /// What was given up and not told in the tool yet.
     private struct Loss {
         var count = 0
@@ -127,6 +129,8 @@ package struct MirrorQueue {
     private var entries: ArraySlice<Entry> = []
     private var lastRoom = 0
     private var failures = 0
+    /// What the log says of the tool; nil: nothing, or that it takes messages again.
+    private var told: Trouble?
     private var loss: Loss?
     private var counts = Standing()
     private var random: AnyRandomNumberGenerator
@@ -203,13 +207,12 @@ package struct MirrorQueue {
                 if let id { actions.append(.named(room: batch.room, msgid: post.msgid, toolID: id)) }
             }
             counts.posted += batch.posts.count
-            if let failure = counts.failure {
-                counts.failure = nil
+            if let failure = counts.failure, told != nil {
                 let seconds = max(0, now.wall.milliseconds - failure.since.milliseconds) / 1000
                 note(
                     .info, "mirror-back", "the tool takes messages again", batch.room, ["seconds": String(seconds)])
             }
-            failures = 0
+            (failures, told, counts.failure) = (0, nil, nil)
             done(batch, now)
         case .refused(let reason):
             counts.refused += batch.posts.count
@@ -303,7 +306,10 @@ package struct MirrorQueue {
     private mutating func wait(
         _ batch: Batch, _ reason: String, isClosed: Bool, _ after: Duration?, _ now: Now
     ) {
-        if counts.failure?.isClosed != isClosed || counts.failure == nil {
+        failures += 1
+        // A first answer may be a pause that the tool asks for, and pass.
+        if isClosed ? told != .closed : told != .away && failures > 1 {
+            told = isClosed ? .closed : .away
             note(
                 isClosed ? .error : .warn, isClosed ? "mirror-closed" : "mirror-away",
                 isClosed
@@ -311,7 +317,6 @@ package struct MirrorQueue {
                     : "the tool takes no messages now, they wait: \(reason)", batch.room)
         }
         counts.failure = (counts.failure?.since ?? now.wall, reason, isClosed)
-        failures += 1
         guard !isTooOld(batch, now) else {
             giveUp(batch, now)
             return goOn(now)
