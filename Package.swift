@@ -88,6 +88,9 @@ let package = Package(
             "Mirrors",
             ["BridgeTypes", "ChatModel", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText", "WireBytes"]),
 
+        // People with a terminal: keys and screens to the lines of an IRC client and back. No IRC server.
+        core("PlainServer", ["BridgeTypes", "ChatModel", "IRCProtocol", "WireBytes"]),
+
         // What touches the machine.
         core("Threads", ["CSystem"]),
         core("Transport", ["CSystem", "CTLS", "Threads", "WireBytes"]),
@@ -107,7 +110,7 @@ let package = Package(
         .executableTarget(
             name: "ChatBridge",
             dependencies: [
-                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Mirrors", "Rooms",
+                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Mirrors", "PlainServer", "Rooms",
                 "Upstream",
                 "Configuration",
                 "Store",
@@ -158,6 +161,7 @@ let package = Package(
                 "Mirrors", "BridgeTypes", "ChatModel", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText",
                 "WireBytes",
             ]),
+        tests("PlainServerTests", ["PlainServer", "BridgeTypes", "ChatModel", "IRCProtocol", "WireBytes"]),
         tests("MediaTests", ["Media", "ChatModel", "Dialects", "HTTPProtocol"]),
         tests("AccountsTests", ["Accounts", "BridgeTypes", "ChatModel", "Digests", "Upstream", "WireBytes"]),
         tests("TransportTests", ["Transport", "WireBytes"]),

@@ -190,6 +190,12 @@ static int64_t read_clock(clockid_t clock) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 int64_t cb_monotonic_nanoseconds(void) { return read_clock(CLOCK_MONOTONIC); }
+int64_t cb_local_offset(int64_t seconds) {
+    time_t at = (time_t)seconds;
+    struct tm local;
+    return localtime_r(&at, &local) == NULL ? 0 : (int64_t)local.tm_gmtoff;
+}
+
 int64_t cb_realtime_nanoseconds(void) { return read_clock(CLOCK_REALTIME); }
 
 // As glibc gives them to constructors. Swift's own come from /proc, which a chroot need not have.

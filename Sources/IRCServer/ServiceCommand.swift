@@ -1,3 +1,4 @@
+import BridgeTypes
 import IRCProtocol
 import Rooms
 
@@ -66,29 +67,18 @@ package struct ServiceCommandTable: Sendable {
         return byName[IRCCasemapping.ascii.fold(String(word))]
     }
 
-    /// The likely command for a mistyped `word`: the only one with this prefix, or one at a distance of one typing
-    /// error.
+    /// The likely command for a mistyped `word`: the only one with this prefix, or the nearest.
     func suggestion(for word: some StringProtocol, isAdmin: Bool) -> String? {
         guard word.utf8.count <= Self.maxWordBytes else { return nil }
         let typed = Array(IRCCasemapping.ascii.fold(String(word)).utf8)
         let names = rows.lazy.filter { isAdmin || !$0.isForAdmins }.map(\.name)
         let longer = names.filter { typed.count >= 2 && $0.utf8.starts(with: typed) }
         if longer.count == 1 { return longer.first }
-        return names.first { Self.isNear(typed, Array($0.utf8)) }
+        return NearestName.suggestion(for: String(word), among: names)
     }
 
     /// Longer than any command, so nothing beyond it is compared.
     private static let maxWordBytes = 32
-
-    /// Whether one insertion, deletion, substitution or transposition turns one word into the other.
-    private static func isNear(_ a: [UInt8], _ b: [UInt8]) -> Bool {
-        let start = zip(a, b).prefix { $0 == $1 }.count
-        let (restA, restB) = (a[start...], b[start...])
-        let end = zip(restA.reversed(), restB.reversed()).prefix { $0 == $1 }.count
-        let (middleA, middleB) = (Array(restA.dropLast(end)), Array(restB.dropLast(end)))
-        if middleA.count <= 1, middleB.count <= 1 { return min(a.count, b.count) > 1 }
-        return middleA.count == 2 && middleB.count == 2 && middleA == middleB.reversed()
-    }
 
     /// The text without the password of a login: replies appear on the client's screen and in its logs.
     func withoutPassword(_ text: String) -> String {

@@ -80,6 +80,14 @@ extension Bridge {
         irc.clientClosed(id, reason: reason)
     }
 
+    public var networkName: String { settings.network }
+
+    /// The client is registered with a password only.
+    public func needsLogin(_ client: ClientID) -> Bool { irc.needsLogin(client) }
+
+    /// One password is for everybody.
+    public var hasServerPassword: Bool { settings.password != nil }
+
     // MARK: - Passwords
 
     /// The verdict on a `.checkPassword`. Late verdicts are ignored.

@@ -194,6 +194,8 @@ void cb_signal_ignore(int signal);
 
 int64_t cb_monotonic_nanoseconds(void);
 int64_t cb_realtime_nanoseconds(void);
+// Of local time at that second since 1970, in seconds east of UTC.
+int64_t cb_local_offset(int64_t seconds);
 /// The argument at `index` of this process, its name the first; NULL behind the last. Valid for ever.
 const char *cb_argument(int index);
 /// The version that the build was given (see `CHATBRIDGE_VERSION` in Package.swift), empty without one; never NULL.

@@ -1,3 +1,4 @@
+import BridgeTypes
 import ChatModel
 import Configuration
 import DescribedDialects

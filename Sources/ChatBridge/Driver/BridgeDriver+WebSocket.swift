@@ -184,11 +184,13 @@ extension BridgeDriver {
     }
 
     func pauseReading(_ id: ConnectionID, _ transport: Transport) {
+        if let peer = plain.peers[id] { return setPlainReading(peer, id, false, transport) }
         webSockets.peers[id]?.pause()
         transport.pauseReading(id)
     }
 
     func resumeReading(_ id: ConnectionID, _ transport: Transport) {
+        if let peer = plain.peers[id] { return setPlainReading(peer, id, true, transport) }
         guard let peer = webSockets.peers[id] else { return transport.resumeReading(id) }
         peer.resume()
         // Not from here: the results must not overtake queued actions.

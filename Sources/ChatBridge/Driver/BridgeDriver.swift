@@ -40,8 +40,10 @@ final class BridgeDriver: TransportDelegate {
     var webSockets = WebSocketClients()
     /// A message of a WebSocket on its way to the bridge.
     var lineFromWebSocket: [UInt8] = []
+    /// People with a terminal, and connections that may be one.
+    var plain = PlainClients()
     /// An action was answered at once, which may have led to more of them.
-    private var hasAnswered = false
+    var hasAnswered = false
     private let loop: NetworkLoop
     private let passwordWorkers = WorkPool(
         name: "passwords", maxThreads: BridgeDriver.passwordThreads, maxWaiting: BridgeDriver.maxWaitingPasswords)
@@ -172,6 +174,7 @@ final class BridgeDriver: TransportDelegate {
         var origin = known.origin(of: peer, requestedName: name)
         origin.security = Self.security(of: id, transport)
         bridge.clientOpened(id.client, origin: origin, now: Self.now(transport))
+        if known.isForPeople { plain.open(id, plainSettings(id.client), now: transport.now) }
         run(transport)
     }
 
@@ -203,6 +206,7 @@ final class BridgeDriver: TransportDelegate {
             return openingReceived(id, place.listener, place.peer, bytes, transport)
         } else {
             traffic.clientReceived(bytes.count)
+            if !plain.isEmpty, plainReceived(id, bytes, transport) { return run(transport) }
             bridge.clientReceived(id.client, bytes, now: Self.now(transport))
         }
         run(transport)
@@ -223,6 +227,7 @@ final class BridgeDriver: TransportDelegate {
         } else {
             let isWebSocket = webSockets.peers[id] != nil
             webSockets.remove(id)
+            if plainClosed(id, end, transport) { return run(transport) }
             clientClosed(id.client, end, isWebSocket: isWebSocket, transport)
         }
         run(transport)
@@ -252,6 +257,7 @@ final class BridgeDriver: TransportDelegate {
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
         if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
         endLateOpenings(transport)
+        if !plain.isEmpty { plainTimersFired(transport) }
         bridge.timerFired(now: Self.now(transport))
         run(transport)
     }
@@ -259,7 +265,8 @@ final class BridgeDriver: TransportDelegate {
     /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``ConnectionRouter``
     /// maintains.
     func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
-        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline()].compactMap { $0 }.min()
+        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline(), plain.nextDeadline]
+            .compactMap { $0 }.min()
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {
@@ -340,10 +347,13 @@ final class BridgeDriver: TransportDelegate {
         switch action {
         case .send(let client, let slice):
             traffic.clientSent(slice.count)
+            if !plain.isEmpty, let peer = plain.peers[client.connection] {
+                return showPlain(peer, client.connection, slice, transport)
+            }
             transport.send(client.connection, webSockets.form(slice, for: client.connection))
         case .fanOut(let slice, let clients, let except):
             traffic.clientSent(slice.count * clients.count)
-            guard webSockets.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
+            guard webSockets.peers.isEmpty, plain.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
             for client in clients where client != except {
                 transport.send(client.connection, slice)
             }
@@ -436,6 +446,10 @@ final class BridgeDriver: TransportDelegate {
     private func fanOut(_ slice: ByteSlice, _ clients: [ClientID], _ except: ClientID?, _ transport: Transport) {
         var framed = FramedSlice(slice)
         for client in clients where client != except {
+            if let peer = plain.peers[client.connection] {
+                showPlain(peer, client.connection, slice, transport)
+                continue
+            }
             transport.send(client.connection, webSockets.form(&framed, for: client.connection))
         }
     }

@@ -12,6 +12,8 @@ struct ClientListener {
     /// Nil: clients speak IRC as it is.
     var site: WebSocketSite?
     var sts: STSAnnouncement?
+    /// People with a terminal are served in words.
+    var isForPeople = false
     /// Names of TLS clients that ``sts`` is for; none: any name.
     var stsNames: [String] = []
 
@@ -24,6 +26,7 @@ struct ClientListener {
         self.init(bind: listener.bind)
         proxies = TrustedPeers(listener.trustedProxies)
         if bind.isWebSocket { site = WebSocketSite(listener, serverName: serverName) }
+        isForPeople = listener.plain == .on && !bind.isWebSocket
         if case .lasting(let duration) = listener.sts, bind.scheme == .ircs {
             sts = .duration(seconds: UInt32(clamping: duration.components.seconds))
             stsNames = listener.hosts

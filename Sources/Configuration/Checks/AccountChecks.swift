@@ -1,3 +1,4 @@
+import BridgeTypes
 import IRCProtocol
 
 extension ConfigurationCompletion {

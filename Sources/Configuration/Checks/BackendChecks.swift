@@ -1,3 +1,5 @@
+import BridgeTypes
+
 extension ConfigurationCompletion {
     mutating func completeBackends() {
         for index in configuration.backends.indices {

@@ -67,6 +67,9 @@ extension ConfigurationCompletion {
         {
             report(place, "origins are for browsers: bind = \"ws://…\" or \"wss://…\"")
         }
+        if bind.isWebSocket, listener.plain != ListenerConfiguration().plain, let place = origin("\(path).plain") {
+            report(place, "plain is for people with telnet: browsers have a WebSocket")
+        }
         if !bind.isWebSocket, listener.sts == .off, !listener.hosts.isEmpty, let place = origin("\(path).hosts") {
             report(place, "hosts mean nothing here: they are for ws:// and wss://, and for ircs:// with sts")
         }

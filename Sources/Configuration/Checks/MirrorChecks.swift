@@ -1,3 +1,4 @@
+import BridgeTypes
 import HTTPProtocol
 import IRCProtocol
 import WireBytes

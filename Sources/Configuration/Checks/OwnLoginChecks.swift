@@ -1,3 +1,4 @@
+import BridgeTypes
 import Dialects
 
 extension ConfigurationCompletion {

@@ -1,3 +1,5 @@
+import BridgeTypes
+
 // The keys as the README's table has them, and as `chatbridge config explain` describes them.
 
 /// The README's table of keys, made from the schema.

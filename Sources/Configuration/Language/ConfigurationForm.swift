@@ -1,3 +1,5 @@
+import BridgeTypes
+
 /// How one kind of setting is written, read, checked and printed.
 ///
 /// `read` changes the value only when all is well and reports a problem otherwise, so that one pass finds them all.

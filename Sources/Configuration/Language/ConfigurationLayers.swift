@@ -1,3 +1,5 @@
+import BridgeTypes
+
 /// Lays the environment and the flags over the tree of a file.
 ///
 /// `CHATBRIDGE__LIMITS__MULTILINE__MAX_LINES` finds its key by the schema's shapes; a listener is named by its index

@@ -1,3 +1,5 @@
+import BridgeTypes
+
 /// One row of the schema: a key, the field it fills, how it is written, and what operators read about it.
 struct ConfigurationKey<Section>: Sendable {
     let outline: ConfigurationOutline

@@ -1,3 +1,4 @@
+import BridgeTypes
 import DescribedDialects
 import Dialects
 import JSONText

@@ -20,6 +20,8 @@ package struct ListenerConfiguration: Equatable, Sendable {
     package var origins: [OriginPattern] = [.ownHost]
     /// Names by which clients reach the listener, in lower case.
     package var hosts: [String] = []
+    /// People with a terminal are served in words.
+    package var plain = PlainUse.on
     package var proxyProtocol = ProxyProtocolUse.off
     /// Proxies trusted for client addresses.
     package var trustedProxies: [TrustedPeer] = []
@@ -75,6 +77,12 @@ package struct ListenerConfiguration: Equatable, Sendable {
                 `ircs://`: the names with an STS policy, by default any
                 """),
         ConfigurationKey(
+            "plain", \.plain, .choice,
+            about: """
+                `on`: who begins with anything but IRC, or says nothing for 3 s, is a person with telnet or nc, and is \
+                asked for a name and a room; `off`: IRC only
+                """),
+        ConfigurationKey(
             "proxy_protocol", \.proxyProtocol, .choice,
             about: """
                 `v1v2`: every connection begins with a PROXY header, before TLS; then only trusted proxies may \
@@ -98,6 +106,11 @@ package struct ListenerConfiguration: Equatable, Sendable {
             about: "`ircs://`: the TLS port in the policy",
             usual: "the bind's", example: "6697"),
     ]
+}
+
+package enum PlainUse: String, CaseIterable, Sendable {
+    case on
+    case off
 }
 
 /// From which pages a browser may open a WebSocket.

@@ -1,3 +1,5 @@
+import BridgeTypes
+
 /// Log form, levels and destination.
 package struct LogConfiguration: Equatable, Sendable {
     package var format = LogFormat.auto

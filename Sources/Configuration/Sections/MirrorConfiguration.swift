@@ -1,3 +1,4 @@
+import BridgeTypes
 import HTTPProtocol
 
 /// One mirror: rooms in a tool elsewhere.

@@ -140,6 +140,9 @@ extension IRCServer {
         if person != nil { becomeAccount(session, account) }
     }
 
+    /// Whether a client is registered without a password.
+    package func needsLogin(_ client: ClientID) -> Bool { sessions[client].map(needsLogin) ?? false }
+
     func needsLogin(_ session: IRCSession) -> Bool {
         if settings.password != nil { return true }
         switch settings.requireLogin {

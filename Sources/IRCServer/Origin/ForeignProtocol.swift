@@ -41,6 +41,13 @@ enum ForeignProtocol: Equatable {
     /// Methods that are IRC verbs too: the HTTP version at the end of the line distinguishes them.
     private static let sharedMethods: Set<String> = ["CONNECT", "TRACE"]
 
+    /// Verbs that are no person's first word: those of IRC, and of the protocols above.
+    static let firstVerbs: Set<String> = {
+        let methods = httpMethods.map { String($0.prefix { $0 != " " }) }
+        return sharedMethods.union(methods).union(["EHLO", "HELO", "PROXY"])
+            .union(IRCCommandTable.standard.rows.map(\.verb))
+    }()
+
     /// From a whole line.
     init?(_ message: IRCMessage) {
         if Self.sharedMethods.contains(message.command), message.params.last?.hasPrefix("HTTP/") == true {
@@ -74,4 +81,9 @@ enum ForeignProtocol: Equatable {
         if head.starts(with: "PROXY ".utf8) { return .proxy }
         return nil
     }
+}
+
+extension IRCServer {
+    /// Verbs with which a connection begins that is for this server, if only to be turned away.
+    package static var firstVerbs: Set<String> { ForeignProtocol.firstVerbs }
 }

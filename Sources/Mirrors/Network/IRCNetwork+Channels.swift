@@ -179,7 +179,7 @@ extension IRCNetwork {
     private static let maxPageMessages = 100
 
     /// A `chathistory` batch is complete.
-    func historyReceived(_ batch: NetworkBatches.Batch, now: Now) {
+    func historyReceived(_ batch: IRCBatches.Batch, now: Now) {
         guard batch.head.params.count > 2, let index = channelIndex(batch.head.params[2]),
             let catchUp = channels[index].catchUp
         else { return }

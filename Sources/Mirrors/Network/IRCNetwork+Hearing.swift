@@ -69,6 +69,8 @@ extension IRCNetwork {
             // It may be a message of a history, whose line then has the tag of that batch.
             if let whole = batch.message { lineReceived(whole, now: now) }
         case .history: historyReceived(batch, now: now)
+        // None that is collected here.
+        case .search, .joins, .leaves: break
         case .labeledResponse:
             let label = batch.head.tag("label")?.value
             let answers = batch.lines.isEmpty ? [IRCMessage(command: "ACK")] : batch.lines

@@ -62,7 +62,7 @@ package final class IRCNetwork {
         /// When the wished nick is tried again, where the server does not tell.
         var nickRetryAt: MonotonicInstant?
         var nickTriedAt: MonotonicInstant?
-        var batches = NetworkBatches()
+        var batches = IRCBatches([.multiline, .history, .labeledResponse])
         var outbox: NetworkOutbox
         /// The network has refused no batch of several lines.
         var takesMultiline = true

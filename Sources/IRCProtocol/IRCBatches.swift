@@ -1,30 +1,34 @@
-import IRCProtocol
-
 /// The batches of a server that are collected until their end.
 ///
 /// Lines of other batches, such as those of a netsplit, are lines like any other.
 ///
 /// Source: IRCv3 batch; multiline; chathistory; labeled-response.
-struct NetworkBatches {
-    struct Batch: Equatable {
-        enum Kind: Equatable {
+public struct IRCBatches: Sendable {
+    public struct Batch: Equatable, Sendable {
+        public enum Kind: CaseIterable, Sendable {
             case multiline
             case history
             case labeledResponse
+            /// Results of a SEARCH.
+            case search
+            /// JOINs at once, as after a split of the network.
+            case joins
+            /// QUITs and PARTs at once.
+            case leaves
         }
 
         let reference: String
-        let kind: Kind
+        public let kind: Kind
         /// The line that opened it.
-        let head: IRCMessage
-        /// Of a multiline batch with the line ends between them, as few as it has; at most ``NetworkBatches/maxLines``.
-        var lines: [IRCMessage] = []
-        var byteCount = 0
+        public let head: IRCMessage
+        /// Of a multiline batch with the line ends between them, as few as it has; at most ``IRCBatches/maxLines``.
+        public fileprivate(set) var lines: [IRCMessage] = []
+        fileprivate var byteCount = 0
 
         /// The one message of a multiline batch; nil: it has no lines.
         ///
         /// The text has line ends, which no line from a server has.
-        var message: IRCMessage? {
+        public var message: IRCMessage? {
             guard var message = lines.first else { return nil }
             var text = ""
             for (index, line) in lines.enumerated() {
@@ -44,32 +48,39 @@ struct NetworkBatches {
     /// Bytes of a batch's last parameters.
     static let maxBytes = 256 * 1024
 
+    private let kinds: Set<Batch.Kind>
     private var open: [Batch] = []
+
+    /// - Parameter kinds: those that are collected.
+    public init(_ kinds: Set<Batch.Kind>) { self.kinds = kinds }
 
     /// - Parameter message: a BATCH.
     /// - Returns: the batch that it ends.
-    mutating func received(_ message: IRCMessage) -> Batch? {
+    public mutating func received(_ message: IRCMessage) -> Batch? {
         guard let word = message.params.first, let sign = word.first else { return nil }
         let reference = String(word.dropFirst())
         if sign == "-" {
             guard let index = open.firstIndex(where: { $0.reference == reference }) else { return nil }
             return open.remove(at: index)
         }
-        guard sign == "+", message.params.count > 1, let kind = Self.kinds[message.params[1]] else { return nil }
+        guard sign == "+", message.params.count > 1, let kind = Self.names[message.params[1]],
+            kinds.contains(kind)
+        else { return nil }
         open.removeAll { $0.reference == reference }
         if open.count >= Self.maxOpen { open.removeFirst() }
         open.append(Batch(reference: reference, kind: kind, head: message))
         return nil
     }
 
-    private static let kinds: [String: Batch.Kind] = [
+    private static let names: [String: Batch.Kind] = [
         "draft/multiline": .multiline, "chathistory": .history, "labeled-response": .labeledResponse,
+        "soju.im/search": .search, "netjoin": .joins, "netsplit": .leaves,
     ]
 
     /// Keeps a line for the end of its batch. What exceeds the limits is dropped.
     ///
     /// - Returns: false: it belongs to no batch that is open here.
-    mutating func take(_ message: IRCMessage) -> Bool {
+    public mutating func take(_ message: IRCMessage) -> Bool {
         guard let reference = message.tag("batch")?.value,
             let index = open.firstIndex(where: { $0.reference == reference })
         else { return false }

@@ -5,7 +5,7 @@ package enum NearestName {
 
     /// The candidate closest to `word`, or nil when none is close enough to be a slip of the fingers: a third of the
     /// word's length, at least one, at most three changes.
-    static func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
+    package static func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased())
         guard !typed.isEmpty, typed.count <= maxWordLength else { return nil }
         let allowed = min(max(typed.count / 3, 1), 3)
@@ -25,7 +25,7 @@ package enum NearestName {
     }
 
     /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-    static func editDistance(_ a: [Character], _ b: [Character]) -> Int {
+    package static func editDistance(_ a: [Character], _ b: [Character]) -> Int {
         if a.isEmpty || b.isEmpty { return max(a.count, b.count) }
         var beforePrevious: [Int] = []
         var previous = Array(0...b.count)

@@ -1,0 +1,123 @@
+import BridgeTypes
+import ChatModel
+import WireBytes
+
+/// A room as the person knows it.
+struct PlainRoom {
+    /// A message that can be answered, reacted to, or named in words.
+    struct Message {
+        var id: String
+        var nick: String
+        var text: String
+    }
+
+    /// Messages that are remembered for that.
+    private static let maxMessages = 200
+    /// Nicks for the Tab key. In a larger room the rest is typed.
+    private static let maxMembers = 5000
+
+    /// With its `#`.
+    let name: String
+    private(set) var messages: [Message] = []
+    private(set) var members: [String] = []
+    /// The oldest message that was shown, by its id or time.
+    var oldest: (id: String?, time: String)?
+    /// The newest that was shown, for the read marker.
+    var newest: String?
+    /// The marker has moved to here.
+    var marked: String?
+    var unread = 0
+    /// Who is typing, and until when that counts.
+    private(set) var typing: [(nick: String, until: MonotonicInstant)] = []
+    /// Of the person's newest message.
+    private(set) var receipts = Receipts()
+    var topic = ""
+
+    struct Receipts: Equatable {
+        var id: String?
+        var delivered: [String] = []
+        var read: [String] = []
+    }
+
+    init(_ name: String) { self.name = name }
+
+    mutating func remember(_ message: Message, isOwn: Bool) {
+        messages.append(message)
+        if messages.count > Self.maxMessages { messages.removeFirst() }
+        if isOwn { receipts = Receipts(id: message.id) }
+    }
+
+    func message(_ id: String) -> Message? { messages.last { $0.id == id } }
+
+    /// The newest by this person, or by anybody but one.
+    func newest(by nick: String?, but own: String) -> Message? {
+        messages.last { message in
+            if let nick { return PlainNames.areSame(message.nick, nick) }
+            return !PlainNames.areSame(message.nick, own)
+        }
+    }
+
+    // MARK: - Members
+
+    mutating func enter(_ nick: String) {
+        guard members.count < Self.maxMembers, !members.contains(where: { PlainNames.areSame($0, nick) }) else { return }
+        members.append(nick)
+    }
+
+    mutating func leave(_ nick: String) {
+        members.removeAll { PlainNames.areSame($0, nick) }
+        stopTyping(nick)
+    }
+
+    mutating func rename(_ nick: String, to other: String) {
+        guard let index = members.firstIndex(where: { PlainNames.areSame($0, nick) }) else { return }
+        members[index] = other
+        stopTyping(nick)
+    }
+
+    mutating func forgetMembers() { members = [] }
+
+    // MARK: - The moment
+
+    mutating func type(_ nick: String, until: MonotonicInstant) {
+        stopTyping(nick)
+        typing.append((nick, until))
+    }
+
+    mutating func stopTyping(_ nick: String) { typing.removeAll { PlainNames.areSame($0.nick, nick) } }
+
+    mutating func endTyping(now: MonotonicInstant) { typing.removeAll { $0.until <= now } }
+
+    /// Somebody has got or read a message of the person's, with all before it.
+    ///
+    /// - Returns: it says something about the newest.
+    mutating func receipt(of id: String, by nick: String, isRead: Bool) -> Bool {
+        guard receipts.id == id else { return false }
+        let before = receipts
+        receipts.delivered.removeAll { PlainNames.areSame($0, nick) }
+        if isRead {
+            if !receipts.read.contains(where: { PlainNames.areSame($0, nick) }) { receipts.read.append(nick) }
+        } else if !receipts.read.contains(where: { PlainNames.areSame($0, nick) }) {
+            receipts.delivered.append(nick)
+        }
+        return receipts != before
+    }
+}
+
+enum PlainNames {
+    static func areSame(_ a: String, _ b: String) -> Bool { a == b || a.lowercased() == b.lowercased() }
+
+    /// "Remy, Linguini and 3 more".
+    static func list(_ names: [String], atMost count: Int = 3) -> String {
+        guard names.count > count else {
+            guard names.count > 1, let last = names.last else { return names.first ?? "" }
+            return names.dropLast().joined(separator: ", ") + " and " + last
+        }
+        return names.prefix(count).joined(separator: ", ") + " and \(names.count - count) more"
+    }
+
+    static func excerpt(_ text: String) -> String {
+        let line = text.split(separator: "\n").first.map(String.init) ?? ""
+        return line.count > 30 ? String(line.prefix(29)) + "…" : line
+    }
+}

@@ -1,0 +1,385 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import WireBytes
+
+// A person with a terminal, as a client of the IRC server: keys in, lines of IRC out, and back from lines to what a person reads.
+//
+// A client like any other from the server's side, so logins, limits, receipts, histories and identities are what they are on
+// IRC, and the server has no line of this.
+//
+// | state       | meaning                                 | leaves by                                                        |
+// |-------------|-----------------------------------------|------------------------------------------------------------------|
+// | naming      | a name is asked for                     | a name → registering, proving; a command of IRC → none, a program |
+// | registering | NICK, USER and CAP are sent             | 001 → choosing; 433 → proving, naming; 432 → naming               |
+// | proving     | a password is asked for                 | a password → registering; nothing → naming                        |
+// | choosing    | in no room; one is asked for            | a room → joining; a JOIN of the account's → chatting              |
+// | joining     | JOIN is sent                            | our JOIN → chatting; refused → choosing                           |
+// | chatting    | a room is in front                      | the last room is left → choosing                                  |
+// | leaving     | QUIT is sent                            |                                                                   |
+//
+// Lines that are typed ahead wait in the states that wait for the server.
+
+package enum PlainAction: Equatable {
+    case toServer([UInt8])
+    case toTerminal([UInt8])
+    /// It was a program that speaks IRC: these are its first bytes, and the session ends.
+    case isProgram([UInt8])
+    /// Whether more may be read from the terminal.
+    case reads(Bool)
+}
+
+package struct PlainSettings {
+    package var network = ""
+    /// The server registers nobody without a password.
+    package var needsLogin = false
+    /// That password may be the server's and not an account's.
+    package var hasServerPassword = false
+    /// Local time at a moment, in seconds east of UTC.
+    package var offset: (ChatTimestamp) -> Int = { _ in 0 }
+
+    package init() {}
+}
+
+package final class PlainSession {
+    enum State {
+        case naming
+        case registering
+        case proving
+        case choosing
+        case joining
+        case chatting
+        case leaving
+    }
+
+    /// Input that waits for the server, in lines; beyond it the terminal is not read.
+    static let maxWaiting = 200
+    /// A person who has pressed no key for so long may have left the screen.
+    static let activity: Duration = .seconds(5 * 60)
+    static let markDelay: Duration = .milliseconds(200)
+    static let typingLasts: Duration = .seconds(6)
+    static let typingInterval: Duration = .seconds(3)
+    static let markPatience: Duration = .seconds(10)
+    static let endPatience: Duration = .seconds(60)
+    /// An echo that comes later is worth a word.
+    static let sendingPatience: Duration = .seconds(1)
+
+    let settings: PlainSettings
+    let entrance: Entrance
+    var state = State.naming
+    var screen = Screen()
+    var editor = LineEditor()
+    private var telnet = Telnet()
+    private var keys = KeyReader()
+    private var decoder = IRCLineDecoder(limits: IRCLimits(maxReceivedTagBytes: IRCLimits.maxTagBytes))
+    var batches = IRCBatches(Set(IRCBatches.Batch.Kind.allCases))
+    private var writer = ByteWriter()
+    private var actions: [PlainAction] = []
+    var now: Now
+
+    // What the server knows of the person.
+    var nick = ""
+    /// The name as it was typed.
+    var wishedNick = ""
+    var password: String?
+    var offered: Set<String> = []
+    var enabled: Set<String> = []
+    var hasNegotiated = false
+    var isIntroduced = false
+    var isLoggedIn = false
+
+    // Rooms.
+    var rooms: [PlainRoom] = []
+    /// In front.
+    var current: String?
+    /// Rooms that may be chosen, as the server lists them.
+    var listed: [String] = []
+    /// What was asked for by JOIN.
+    var joining: String?
+    /// Rooms whose NAMES were asked for by the person.
+    var namesAsked: Set<String> = []
+
+    // What was said.
+    var lastLabel = 0
+    /// Own messages that the server has not shown yet, oldest first.
+    var pending: [(label: String, text: String, at: MonotonicInstant)] = []
+    /// Labels of requests by commands, with the verb.
+    var requests: [String: String] = [:]
+    /// What was shown last, for dividers.
+    var shown: (at: ChatTimestamp, time: LocalTime)?
+    /// News of receipts that wait for a line to go with.
+    var quietNews: ScreenText?
+
+    // The person's own hand.
+    var activeAt: MonotonicInstant
+    var markAt: MonotonicInstant?
+    var typingSentAt: MonotonicInstant?
+    var typedAt: MonotonicInstant?
+
+    private var waiting: [String] = []
+    private var isPaused = false
+    /// The terminal sends no more; what it has sent is given so long.
+    private var endsAt: MonotonicInstant?
+    /// The current line as it came, while it may be a program's.
+    private var raw: [UInt8] = []
+    private var pings: [(token: String, at: MonotonicInstant)] = []
+    /// A telnet in line mode shows nothing while a password is typed.
+    private var hidesByEcho = false
+    /// Whether the terminal answers a timing mark; nil: it was not asked.
+    private var answersMarks: Bool?
+
+    package init(_ settings: PlainSettings, _ entrance: Entrance, now: Now) {
+        self.settings = settings
+        self.entrance = entrance
+        self.now = now
+        activeAt = now.monotonic
+    }
+
+    // MARK: - Actions
+
+    package func takeActions() -> [PlainAction] {
+        defer { actions = [] }
+        return actions
+    }
+
+    func say(_ message: IRCMessage) {
+        IRCEncoder.append(message, to: &writer)
+        actions.append(.toServer(writer.take().withUnsafeBytes { Array($0) }))
+    }
+
+    func say(_ command: String, _ params: String...) { say(IRCMessage(command: command, params: params)) }
+
+    /// Everything that was done to the screen since, as one write.
+    private func flush() {
+        refreshStatus()
+        screen.draw(editor)
+        let bytes = telnet.takeOutput() + Array(screen.takeOutput().utf8)
+        if !bytes.isEmpty { actions.append(.toTerminal(bytes)) }
+    }
+
+    // MARK: - Verbs
+
+    /// The person appears: greets, and asks for a name.
+    ///
+    /// A socket of nothing shows the bytes of a telnet command as a sign or two, over which the greeting is written.
+    package func begin() {
+        telnet.ask(.windowSize)
+        let greeting = "\rWelcome to \(ScreenText.printable(settings.network)). You are on a chat; /quit leaves it.\r\n"
+        actions.append(.toTerminal(telnet.takeOutput() + Array(greeting.utf8)))
+        askName()
+        flush()
+    }
+
+    package func received(_ bytes: UnsafeRawBufferPointer, now: Now) {
+        self.now = now
+        activeAt = now.monotonic
+        for (index, byte) in bytes.enumerated() {
+            if state == .naming, !telnet.isSpoken {
+                raw.append(byte)
+                if byte == 0x0A {
+                    let line = raw.dropLast(raw.dropLast().last == 0x0D ? 2 : 1)
+                    if entrance.isCommand(line) {
+                        actions.append(.toTerminal([0x0D, 0x0A]))
+                        actions.append(.isProgram(raw + bytes[(index + 1)...]))
+                        return
+                    }
+                    raw = []
+                } else if raw.count > LineEditor.maxBytes {
+                    raw = []
+                }
+            }
+            let wasSpoken = telnet.isSpoken
+            let event = telnet.received(byte)
+            if !wasSpoken, telnet.isSpoken { greetTelnet() }
+            if let event { take(event) }
+        }
+        if markAt == nil { planMark() }
+        goOn()
+        flush()
+    }
+
+    /// The terminal sends no more.
+    ///
+    /// - Returns: what it has sent is still to be worked off; the session then leaves by itself.
+    package func ended(now: Now) -> Bool {
+        self.now = now
+        endsAt = now.monotonic + Self.endPatience
+        if !editor.isEmpty { press(.enter) }
+        goOn()
+        flush()
+        return state != .naming
+    }
+
+    package func serverSaid(_ bytes: UnsafeRawBufferPointer, now: Now) {
+        self.now = now
+        decoder.append(bytes)
+        while let message = decoder.withNextLine({ Self.message($0) }) { if let message { heard(message) } }
+        goOn()
+        flush()
+    }
+
+    private static func message(_ line: IRCLineDecoder.Line) -> IRCMessage? {
+        guard case .line(let bytes) = line else { return nil }
+        return try? IRCParse.parse(bytes)
+    }
+
+    package func timerFired(now: Now) {
+        self.now = now
+        for index in rooms.indices { rooms[index].endTyping(now: now.monotonic) }
+        if let endsAt, endsAt <= now.monotonic { quit() }
+        if let at = markAt, at <= now.monotonic { mark() }
+        if let typedAt, typedAt + Self.typingLasts <= now.monotonic { stopTyping() }
+        if let first = pings.first, first.at + Self.markPatience <= now.monotonic {
+            answersMarks = false
+            answerPings(all: true)
+        }
+        flush()
+    }
+
+    package var nextDeadline: MonotonicInstant? {
+        var deadlines = rooms.flatMap { room in room.typing.map { $0.until } }
+        if let endsAt, state != .leaving { deadlines.append(endsAt) }
+        if let markAt { deadlines.append(markAt) }
+        if let typedAt { deadlines.append(typedAt + Self.typingLasts) }
+        if let ping = pings.first { deadlines.append(ping.at + Self.markPatience) }
+        // Once: then it is shown.
+        if let first = pending.first, now.monotonic - first.at < Self.sendingPatience {
+            deadlines.append(first.at + Self.sendingPatience)
+        }
+        return deadlines.min()
+    }
+
+    // MARK: - Telnet
+
+    private func greetTelnet() {
+        telnet.offer(.echo)
+        telnet.offer(.suppressGoAhead)
+        telnet.offer(.binary)
+        telnet.ask(.binary)
+        telnet.ask(.terminalType)
+        telnet.ask(.windowSize)
+    }
+
+    private func take(_ event: Telnet.Event) {
+        switch event {
+        case .byte(let byte): if let key = keys.received(byte) { press(key) }
+        case .agreed:
+            let isByKeys = telnet.weDo(.echo) && telnet.weDo(.suppressGoAhead)
+            screen.change(to: isByKeys ? .characters : .lines)
+        case .windowSize(let columns, _): screen.setColumns(columns)
+        case .terminalType(let type): screen.abilities = Screen.Abilities(terminalType: type)
+        case .mark:
+            answersMarks = true
+            answerPings(all: false)
+        case .interrupt: press(.interrupt)
+        case .areYouThere: screen.show(ScreenText("Yes.", .dim))
+        case .eraseCharacter: press(.backspace)
+        case .eraseLine: press(.eraseLine)
+        }
+    }
+
+    /// The server asks whether its lines were received. Where the terminal can say so, it does.
+    func pinged(_ token: String) {
+        guard telnet.isSpoken, answersMarks != false else { return say("PONG", token) }
+        pings.append((token, now.monotonic))
+        telnet.requestMark()
+    }
+
+    private func answerPings(all: Bool) {
+        while let ping = pings.first {
+            pings.removeFirst()
+            say("PONG", ping.token)
+            if !all { return }
+        }
+    }
+
+    // MARK: - Keys
+
+    private func press(_ key: Key) {
+        switch key {
+        case .scalar(let scalar): editor.insert(scalar)
+        case .unreadable: editor.markUnreadable()
+        case .enter: return enter()
+        case .backspace: editor.backspace()
+        case .delete: editor.delete()
+        case .left: editor.left()
+        case .right: editor.right()
+        case .home: editor.home()
+        case .end: editor.end()
+        case .up: if !screen.isSecret { editor.earlier() }
+        case .down: if !screen.isSecret { editor.later() }
+        case .tab: complete()
+        case .eraseLine: editor.eraseToStart()
+        case .eraseToEnd: editor.eraseToEnd()
+        case .eraseWord: editor.eraseWord()
+        case .interrupt:
+            if editor.isEmpty { screen.show(ScreenText("/quit leaves.", .dim)) }
+            editor.clear()
+        case .endOfInput:
+            if editor.isEmpty { quit() }
+        case .redraw: break
+        }
+        noteTyping()
+    }
+
+    private func enter() {
+        guard !editor.isTooLong, !editor.isUnreadable else {
+            let why =
+                editor.isTooLong
+                ? "That line is longer than \(LineEditor.maxBytes / 1024) KiB" : "That was not in UTF-8"
+            editor.clear()
+            return screen.show(ScreenText(why + "; nothing was sent.", .failure))
+        }
+        let isMessage = state == .chatting && !editor.text.hasPrefix("/")
+        if !isMessage { screen.leaveRow(editor) }
+        waiting.append(editor.take(isKept: !screen.isSecret && state == .chatting))
+        typedAt = nil
+        typingSentAt = nil
+        goOn()
+    }
+
+    /// Works off what was typed, as far as nothing has to be waited for.
+    private func goOn() {
+        while !waiting.isEmpty, !isBusy { take(line: waiting.removeFirst()) }
+        if (waiting.count > Self.maxWaiting) != isPaused {
+            isPaused.toggle()
+            actions.append(.reads(!isPaused))
+        }
+        if endsAt != nil, waiting.isEmpty, !isBusy, pending.isEmpty, state != .leaving { quit() }
+    }
+
+    private var isBusy: Bool { state == .registering || state == .joining }
+
+    private func take(line: String) {
+        switch state {
+        case .naming: named(line)
+        case .proving: proven(line)
+        case .choosing: if line.hasPrefix("/") { command(line) } else { choose(line) }
+        case .chatting: if line.hasPrefix("/") { command(line) } else { speak(line) }
+        case .registering, .joining, .leaving: break
+        }
+    }
+
+    // MARK: - Questions
+
+    func askName() {
+        state = .naming
+        ask("Your name: ")
+    }
+
+    func ask(_ question: String, isSecret: Bool = false) {
+        screen.isSecret = isSecret
+        // Hidden by the terminal where that is a telnet in line mode, and by nothing in a socket of its own.
+        if isSecret, screen.mode == .lines, telnet.isSpoken {
+            telnet.offer(.echo)
+            hidesByEcho = true
+        } else if !isSecret, hidesByEcho {
+            telnet.withdraw(.echo)
+            hidesByEcho = false
+            screen.leaveSecret()
+        }
+        screen.ask(question)
+    }
+
+    var hidesSecrets: Bool { screen.mode == .characters || telnet.isSpoken }
+}

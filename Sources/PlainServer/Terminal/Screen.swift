@@ -1,0 +1,174 @@
+/// What a person sees: lines that stay, and in character mode below them one row about the moment and the line being typed.
+///
+/// In line mode the person's own terminal shows what is typed, so nothing is drawn but lines.
+struct Screen {
+    enum Mode {
+        case lines
+        case characters
+    }
+
+    /// What the terminal can do.
+    struct Abilities: Equatable {
+        /// It moves the cursor by control sequences.
+        var hasCursor = false
+        var hasColour = false
+
+        init() {}
+
+        /// - Parameter terminalType: in lower case.
+        init(terminalType: String) {
+            let isKnown = Self.known.contains { terminalType.hasPrefix($0) }
+            hasCursor = isKnown
+            hasColour = isKnown && !terminalType.hasPrefix("vt")
+        }
+
+        private static let known = [
+            "xterm", "screen", "tmux", "rxvt", "linux", "ansi", "vt1", "vt2", "vt3", "vt4", "vt5", "konsole", "gnome", "putty",
+            "alacritty", "foot", "kitty", "st-", "cygwin", "iterm", "wezterm", "contour", "eterm", "vte", "nsterm", "mintty",
+        ]
+    }
+
+    /// Narrower than this nothing can be laid out; wider is no terminal of a person.
+    private static let usableColumns = 20...1000
+    private static let assumedColumns = 80
+    private static let indent = 6
+
+    private(set) var mode = Mode.lines
+    var abilities = Abilities()
+    /// Nil: not known.
+    private(set) var columns: Int?
+    private(set) var output = ""
+    /// What is asked, in front of the line being typed.
+    var prompt = ""
+    /// About this moment: who is typing, how far a message is.
+    var status = ScreenText()
+    /// The line is not shown, as it is a password.
+    var isSecret = false
+    /// What was drawn below the lines that stay; nil: nothing.
+    private var drawn: Drawing?
+
+    private struct Drawing: Equatable {
+        var status: String
+        var row: String
+        /// Columns in front of the cursor, and in all.
+        var cursor: Int
+        var width: Int
+    }
+
+    mutating func takeOutput() -> String {
+        defer { output = "" }
+        return output
+    }
+
+    mutating func setColumns(_ count: Int) { columns = Self.usableColumns.contains(count) ? count : nil }
+
+    mutating func change(to mode: Mode) {
+        guard mode != self.mode else { return }
+        erase()
+        self.mode = mode
+    }
+
+    // MARK: - Lines that stay
+
+    mutating func show(_ text: ScreenText) {
+        erase()
+        for line in text.wrapped(columns: columns, indent: Self.indent) {
+            output += line.written(hasColour: abilities.hasColour) + "\r\n"
+        }
+    }
+
+    /// Says something on the row of the cursor, in line mode: a question, whose answer follows.
+    mutating func ask(_ question: String) {
+        if mode == .lines { output += question } else { prompt = question }
+    }
+
+    /// Leaves what was typed where it is, and goes on below.
+    mutating func leaveRow(_ editor: LineEditor) {
+        guard mode == .characters else { return }
+        erase()
+        output += drawing(editor).row + "\r\n"
+    }
+
+    /// The line end of what was not shown.
+    mutating func leaveSecret() { if mode == .lines { output += "\r\n" } }
+
+    mutating func beep() { output += "\u{7}" }
+
+    // MARK: - The line being typed
+
+    private mutating func erase() {
+        guard let drawn else { return }
+        self.drawn = nil
+        if abilities.hasCursor {
+            output += drawn.status.isEmpty ? "\r\u{1B}[J" : "\r\u{1B}[A\u{1B}[J"
+        } else {
+            output += "\r" + String(repeating: " ", count: drawn.width) + "\r"
+        }
+    }
+
+    /// Draws again what has changed below the lines; behind everything else of a turn.
+    mutating func draw(_ editor: LineEditor) {
+        guard mode == .characters else { return }
+        let next = drawing(editor)
+        guard next != drawn else { return }
+        if let drawn, drawn.status == next.status {
+            output += extending(drawn, to: next) ?? "\r" + row(next, over: drawn.width)
+        } else {
+            erase()
+            output += (next.status.isEmpty ? "" : next.status + "\r\n") + row(next, over: 0)
+        }
+        drawn = next
+    }
+
+    /// From the cursor on, where something was typed at the end.
+    private func extending(_ old: Drawing, to new: Drawing) -> String? {
+        guard old.cursor == old.width, new.cursor == new.width, new.row.utf8.starts(with: old.row.utf8) else { return nil }
+        // A mark that changes the character before needs the whole row.
+        let added = String(decoding: Array(new.row.utf8).dropFirst(old.row.utf8.count), as: UTF8.self)
+        return TextWidth.of(added) == new.width - old.width ? added : nil
+    }
+
+    private func row(_ drawing: Drawing, over width: Int) -> String {
+        var text = drawing.row
+        var back = drawing.width - drawing.cursor
+        if abilities.hasCursor {
+            text += "\u{1B}[K"
+        } else if width > drawing.width {
+            text += String(repeating: " ", count: width - drawing.width)
+            back += width - drawing.width
+        }
+        guard back > 0 else { return text }
+        return text + (abilities.hasCursor ? "\u{1B}[\(back)D" : String(repeating: "\u{8}", count: back))
+    }
+
+    /// The part of the line around the cursor that fits.
+    private func drawing(_ editor: LineEditor) -> Drawing {
+        let columns = (columns ?? Self.assumedColumns) - 1
+        let question = String(ScreenText(prompt).prefix(columns: columns / 2).written(hasColour: false))
+        let asked = TextWidth.of(question)
+        let characters = isSecret ? [] : editor.characters
+        let cursor = isSecret ? 0 : editor.cursor
+        var start = cursor
+        var width = 0
+        // To the left of the cursor as much as three quarters, and all where it fits.
+        let left = (columns - asked) * 3 / 4
+        let isWhole = asked + TextWidth.of(characters) <= columns
+        while start > 0 {
+            let next = TextWidth.of(characters[start - 1])
+            guard isWhole || width + next <= left else { break }
+            width += next
+            start -= 1
+        }
+        var text = question + String(characters[start..<cursor])
+        let before = asked + width
+        var all = before
+        for character in characters[cursor...] {
+            let next = TextWidth.of(character)
+            guard all + next <= columns else { break }
+            text.append(character)
+            all += next
+        }
+        let status = abilities.hasCursor ? self.status.prefix(columns: columns).written(hasColour: abilities.hasColour) : ""
+        return Drawing(status: status, row: text, cursor: before, width: all)
+    }
+}

@@ -1,0 +1,7 @@
+import Testing
+
+@testable import PlainServer
+
+@Suite("Telnet")
+struct TelnetTests {
+}
