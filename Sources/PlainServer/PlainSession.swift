@@ -17,6 +17,7 @@ import WireBytes
 // | joining     | JOIN is sent                            | our JOIN → chatting; refused → choosing                           |
 // | chatting    | a room is in front                      | the last room is left → choosing                                  |
 // | leaving     | QUIT is sent                            |                                                                   |
+// | passing     | a telnet by which IRC is spoken         |                                                                   |
 //
 // Lines that are typed ahead wait in the states that wait for the server.
 
@@ -50,6 +51,8 @@ package final class PlainSession {
         case joining
         case chatting
         case leaving
+        /// It is a program after all, behind a telnet.
+        case passing
     }
 
     /// Input that waits for the server, in lines; beyond it the terminal is not read.
@@ -116,12 +119,15 @@ package final class PlainSession {
     var typingSentAt: MonotonicInstant?
     var typedAt: MonotonicInstant?
 
+    private var question = ""
     private var waiting: [String] = []
     private var isPaused = false
     /// The terminal sends no more; what it has sent is given so long.
     private var endsAt: MonotonicInstant?
-    /// The current line as it came, while it may be a program's.
-    private var raw: [UInt8] = []
+    /// Bytes for the server, of a telnet that speaks IRC.
+    private var passed: [UInt8] = []
+    /// Things that a flood of keys would cause over and over are done once a read.
+    private var isAnswered = false
     private var pings: [(token: String, at: MonotonicInstant)] = []
     /// A telnet in line mode shows nothing while a password is typed.
     private var hidesByEcho = false
@@ -164,7 +170,7 @@ package final class PlainSession {
     /// A socket of nothing shows the bytes of a telnet command as a sign or two, over which the greeting is written.
     package func begin() {
         telnet.ask(.windowSize)
-        let greeting = "\rWelcome to \(ScreenText.printable(settings.network)). You are on a chat; /quit leaves it.\r\n"
+        let greeting = "\rWelcome to \(ScreenText.printable(settings.network)).\r\nThis is a chat; /quit leaves it.\r\n"
         actions.append(.toTerminal(telnet.takeOutput() + Array(greeting.utf8)))
         askName()
         flush()
@@ -173,26 +179,18 @@ package final class PlainSession {
     package func received(_ bytes: UnsafeRawBufferPointer, now: Now) {
         self.now = now
         activeAt = now.monotonic
+        isAnswered = false
         for (index, byte) in bytes.enumerated() {
-            if state == .naming, !telnet.isSpoken {
-                raw.append(byte)
-                if byte == 0x0A {
-                    let line = raw.dropLast(raw.dropLast().last == 0x0D ? 2 : 1)
-                    if entrance.isCommand(line) {
-                        actions.append(.toTerminal([0x0D, 0x0A]))
-                        actions.append(.isProgram(raw + bytes[(index + 1)...]))
-                        return
-                    }
-                    raw = []
-                } else if raw.count > LineEditor.maxBytes {
-                    raw = []
-                }
-            }
             let wasSpoken = telnet.isSpoken
             let event = telnet.received(byte)
             if !wasSpoken, telnet.isSpoken { greetTelnet() }
             if let event { take(event) }
+            if state == .passing, !telnet.isSpoken {
+                actions.append(.isProgram(Array(bytes[(index + 1)...])))
+                return
+            }
         }
+        noteTyping()
         if markAt == nil { planMark() }
         goOn()
         flush()
@@ -207,11 +205,13 @@ package final class PlainSession {
         if !editor.isEmpty { press(.enter) }
         goOn()
         flush()
-        return state != .naming
+        // A program's lines are its own to end.
+        return state != .naming && state != .passing
     }
 
     package func serverSaid(_ bytes: UnsafeRawBufferPointer, now: Now) {
         self.now = now
+        if state == .passing { return actions.append(.toTerminal(Array(bytes))) }
         decoder.append(bytes)
         while let message = decoder.withNextLine({ Self.message($0) }) { if let message { heard(message) } }
         goOn()
@@ -262,7 +262,8 @@ package final class PlainSession {
 
     private func take(_ event: Telnet.Event) {
         switch event {
-        case .byte(let byte): if let key = keys.received(byte) { press(key) }
+        case .byte(let byte):
+            if state == .passing { pass(byte) } else if let key = keys.received(byte) { press(key) }
         case .agreed:
             let isByKeys = telnet.weDo(.echo) && telnet.weDo(.suppressGoAhead)
             screen.change(to: isByKeys ? .characters : .lines)
@@ -272,7 +273,7 @@ package final class PlainSession {
             answersMarks = true
             answerPings(all: false)
         case .interrupt: press(.interrupt)
-        case .areYouThere: screen.show(ScreenText("Yes.", .dim))
+        case .areYouThere: if answersOnce() { screen.show(ScreenText("Yes.", .dim)) }
         case .eraseCharacter: press(.backspace)
         case .eraseLine: press(.eraseLine)
         }
@@ -281,8 +282,9 @@ package final class PlainSession {
     /// The server asks whether its lines were received. Where the terminal can say so, it does.
     func pinged(_ token: String) {
         guard telnet.isSpoken, answersMarks != false else { return say("PONG", token) }
-        pings.append((token, now.monotonic))
         telnet.requestMark()
+        // Whether it does is seen once.
+        if answersMarks == nil { say("PONG", token) } else { pings.append((token, now.monotonic)) }
     }
 
     private func answerPings(all: Bool) {
@@ -308,18 +310,27 @@ package final class PlainSession {
         case .end: editor.end()
         case .up: if !screen.isSecret { editor.earlier() }
         case .down: if !screen.isSecret { editor.later() }
-        case .tab: complete()
+        case .tab: if answersOnce() { complete() }
         case .eraseLine: editor.eraseToStart()
         case .eraseToEnd: editor.eraseToEnd()
         case .eraseWord: editor.eraseWord()
         case .interrupt:
-            if editor.isEmpty { screen.show(ScreenText("/quit leaves.", .dim)) }
+            if editor.isEmpty, answersOnce() { screen.show(ScreenText("/quit leaves.", .dim)) }
             editor.clear()
         case .endOfInput:
             if editor.isEmpty { quit() }
-        case .redraw: break
+        case .redraw: screen.forget()
         }
-        noteTyping()
+    }
+
+    /// The keyboard of a telnet ends lines by CR LF or CR NUL.
+    private func pass(_ byte: UInt8) {
+        if byte != 0 { passed.append(byte == 0x0D ? 0x0A : byte) }
+    }
+
+    private func answersOnce() -> Bool {
+        defer { isAnswered = true }
+        return !isAnswered
     }
 
     private func enter() {
@@ -328,8 +339,10 @@ package final class PlainSession {
                 editor.isTooLong
                 ? "That line is longer than \(LineEditor.maxBytes / 1024) KiB" : "That was not in UTF-8"
             editor.clear()
-            return screen.show(ScreenText(why + "; nothing was sent.", .failure))
+            screen.show(ScreenText(why + "; nothing was sent.", .failure))
+            return askAgain()
         }
+        isAnswered = false
         let isMessage = state == .chatting && !editor.text.hasPrefix("/")
         if !isMessage { screen.leaveRow(editor) }
         waiting.append(editor.take(isKept: !screen.isSecret && state == .chatting))
@@ -340,7 +353,14 @@ package final class PlainSession {
 
     /// Works off what was typed, as far as nothing has to be waited for.
     private func goOn() {
-        while !waiting.isEmpty, !isBusy { take(line: waiting.removeFirst()) }
+        while !waiting.isEmpty, !isBusy {
+            let line = waiting.removeFirst()
+            if state == .passing { passed += Array((line + "\n").utf8) } else { take(line: line) }
+        }
+        if !passed.isEmpty {
+            actions.append(.toServer(passed))
+            passed = []
+        }
         if (waiting.count > Self.maxWaiting) != isPaused {
             isPaused.toggle()
             actions.append(.reads(!isPaused))
@@ -352,12 +372,24 @@ package final class PlainSession {
 
     private func take(line: String) {
         switch state {
-        case .naming: named(line)
+        case .naming: if entrance.isCommand(line.utf8) { passOn(line) } else { named(line) }
         case .proving: proven(line)
         case .choosing: if line.hasPrefix("/") { command(line) } else { choose(line) }
         case .chatting: if line.hasPrefix("/") { command(line) } else { speak(line) }
-        case .registering, .joining, .leaving: break
+        case .registering, .joining, .leaving, .passing: break
         }
+    }
+
+    /// A program speaks, or a person who knows how.
+    private func passOn(_ line: String) {
+        state = .passing
+        editor.clear()
+        screen.prompt = ""
+        if screen.mode == .lines { screen.show(ScreenText()) }
+        telnet.withdraw(.echo)
+        telnet.withdraw(.suppressGoAhead)
+        screen.change(to: .lines)
+        actions.append(.toServer(Array((line + "\r\n").utf8)))
     }
 
     // MARK: - Questions
@@ -367,7 +399,17 @@ package final class PlainSession {
         ask("Your name: ")
     }
 
+    /// An answer that was none.
+    private func askAgain() {
+        switch state {
+        case .naming: askName()
+        case .proving, .choosing: screen.ask(question)
+        case .registering, .joining, .chatting, .leaving, .passing: break
+        }
+    }
+
     func ask(_ question: String, isSecret: Bool = false) {
+        self.question = question
         screen.isSecret = isSecret
         // Hidden by the terminal where that is a telnet in line mode, and by nothing in a socket of its own.
         if isSecret, screen.mode == .lines, telnet.isSpoken {

@@ -23,7 +23,7 @@ struct PlainCommand: Sendable {
         PlainCommand(name: "search", takes: "WORDS", summary: "look for something that was said") { $0.searchCommand($1) },
         PlainCommand(name: "nick", takes: "NAME", summary: "be called otherwise") { $0.nickCommand($1) },
         PlainCommand(name: "help", takes: "", summary: "this list") { $0.helpCommand($1) },
-        PlainCommand(name: "quit", takes: "", summary: "leave the chat") { session, _ in session.quit() },
+        PlainCommand(name: "quit", takes: "[TEXT]", summary: "leave the chat") { $0.quit($1) },
     ]
 }
 
@@ -159,13 +159,13 @@ extension PlainSession {
         }
     }
 
-    func quit() {
+    func quit(_ reason: String = "") {
         guard state != .leaving else { return }
         state = .leaving
         screen.prompt = ""
         screen.isSecret = false
         line(ScreenText("Goodbye\(nick.isEmpty ? "" : ", \(nick)").", .dim))
-        say("QUIT")
+        if reason.isEmpty { say("QUIT") } else { say("QUIT", reason) }
     }
 
     // MARK: - The Tab key

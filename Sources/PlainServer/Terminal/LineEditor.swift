@@ -51,6 +51,8 @@ struct LineEditor {
         byteCount -= characters[range].reduce(0) { $0 + $1.utf8.count }
         characters.removeSubrange(range)
         cursor = range.lowerBound
+        // What could not be read is gone with the rest.
+        if characters.isEmpty { (isTooLong, isUnreadable) = (false, false) }
     }
 
     mutating func backspace() { if cursor > 0 { remove(cursor - 1..<cursor) } }

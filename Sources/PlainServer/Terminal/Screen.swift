@@ -92,6 +92,12 @@ struct Screen {
     /// The line end of what was not shown.
     mutating func leaveSecret() { if mode == .lines { output += "\r\n" } }
 
+    /// Everything is to be drawn again, as something else has written on the terminal.
+    mutating func forget() {
+        erase()
+        drawn = nil
+    }
+
     mutating func beep() { output += "\u{7}" }
 
     // MARK: - The line being typed

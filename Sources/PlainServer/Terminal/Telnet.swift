@@ -72,6 +72,7 @@ struct Telnet {
     private(set) var output: [UInt8] = []
     private var state = State.data
     private var parameters: [UInt8] = []
+    private var marksRequested = 0
     private var ours: [Option: Agreement] = [:]
     private var theirs: [Option: Agreement] = [:]
 
@@ -106,7 +107,10 @@ struct Telnet {
     }
 
     /// Asks for ``Event/mark``.
-    mutating func requestMark() { send(Verb.do, Option.timingMark.rawValue) }
+    mutating func requestMark() {
+        marksRequested += 1
+        send(Verb.do, Option.timingMark.rawValue)
+    }
 
     private mutating func send(_ verb: UInt8, _ option: UInt8) { output += [Self.interpret, verb, option] }
 
@@ -166,9 +170,12 @@ struct Telnet {
         let option = Option(rawValue: code)
         switch verb {
         case Verb.will, Verb.wont:
-            if option == .timingMark { return .mark }
             let wants = verb == Verb.will
-            guard let option, option != .echo else {
+            if option == .timingMark, marksRequested > 0 {
+                marksRequested -= 1
+                return .mark
+            }
+            guard let option, option != .echo, option != .timingMark else {
                 if wants { send(Verb.dont, code) }
                 return nil
             }
