@@ -4,11 +4,10 @@ import re
 
 from backends import on
 from peer import wait_until
-from plain_screen import row, sit, watch_room, watcher
+from plain_screen import KINDS, row, sit, watch_room, watcher
 from world import scenario
 
 COMMANDS = ("join", "part", "who", "rooms", "me", "reply", "msg", "history", "search", "quit", "help")
-KINDS = ("character", "line", "nc")
 
 
 def said(world, nick="ann"):

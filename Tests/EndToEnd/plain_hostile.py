@@ -8,11 +8,10 @@ from hostile import round_trip
 from marks import slow
 from peer import envelope, new_id, wait_until
 from plain_screen import (
-    AYT, DO, DONT, ECHO, IAC, IP, NAWS, NOP, SB, SE, SGA, TTYPE, WILL, WONT, open_session, seat, sit, watch_room, watcher,
+    AYT, DO, DONT, ECHO, IAC, IP, KINDS, NAWS, NOP, SB, SE, SGA, TTYPE, WILL, WONT, open_session, seat, sit, watch_room, watcher,
 )
 from world import scenario
 
-KINDS = ("character", "line", "nc")
 # What terminals obey: colours, the screen's end, a title, a question that the terminal answers, a reset, controls of eight bits.
 ORDERS = (
     "\x1b[31mred\x1b[0m", "\x1b[2J\x1b[H", "\x1b]0;owned\x07", "\x1b]52;c;ZWNobw==\x07", "\x1b[6n", "\x1b[c", "\x1bc", "\x1b[?1049h",

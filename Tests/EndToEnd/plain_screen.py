@@ -18,8 +18,7 @@ ECHO, SGA, TTYPE, NAWS, LINEMODE = 1, 3, 24, 31, 34
 ASKS_NAME = r"(?i)\b(nick)?name\b|\bwho are you|\bcall(ed)? you|\bnick\b"
 ASKS_ROOM = r"(?i)\brooms?\b|\bchannel\b"
 ASKS_PASSWORD = r"(?i)password"
-# The row of a message by anybody, or by whom `row` names.
-MESSAGE = r"^\d\d:\d\d <[^>\n]+> "
+KINDS = ("character", "line", "nc")
 
 
 def row(nick, text):
@@ -157,6 +156,7 @@ class Screen:
         elif final == "J":
             assert count == 0, "the screen is not the session's own to clear"
             cells[self.x :] = [" "] * (self.width - self.x)
+            self.wrapped[self.y] = False
             for below in range(self.y + 1, self.height):
                 self.cells[below] = [" "] * self.width
                 self.wrapped[below] = False
@@ -491,6 +491,11 @@ class Seat(_Link):
 
     def hang_up(self):
         self.close()
+
+
+def not_irc(person):
+    """What no client for IRC would understand is no sight for people."""
+    assert not re.search(r"^(:\S+|ERROR|PING) ", person.screen.text(), re.M), "IRC on the screen:\n" + person.screen.text()
 
 
 def seat(world, kind="character", port=None, **options):

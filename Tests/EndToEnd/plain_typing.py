@@ -6,10 +6,9 @@ import unicodedata
 
 from marks import slow
 from peer import wait_until
-from plain_screen import DO, ECHO, IAC, IP, SGA, WILL, Screen, open_session, seat, sit, watcher
+from plain_screen import DO, ECHO, IAC, IP, KINDS, SGA, WILL, Screen, open_session, seat, sit, watcher
 from world import scenario
 
-KINDS = ("character", "line", "nc")
 # What looks like one letter, is several code points, and goes with one backspace.
 CLUSTERS = {
     "an emoji": "🍲", "a cook (joined)": "👩\u200d🍳", "a family (joined)": "👨\u200d👩\u200d👧", "a flag": "🇫🇷", "a skin tone": "👍🏽",
