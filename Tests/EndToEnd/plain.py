@@ -6,7 +6,7 @@ import re
 import socket
 import time
 
-from accounts import account
+from accounts import account, log_in
 from claims import check
 from marks import slow
 from peer import IRC, PATIENCE, wait_until
@@ -16,7 +16,7 @@ from plain_screen import (
 from world import scenario
 
 # Silence after which the session asks by itself: "a few seconds".
-SILENCE = (1, 12)
+SILENCE = (1, 9)
 WITH_HISTORY = "[room_defaults]\nhistory_on_join = 20\n"
 
 
@@ -477,3 +477,58 @@ def a_name_keeps_its_identity(world):
     sit(world, "ann").line("by telnet")
     second = remy.expect_message("by telnet")
     assert (first["sender_id"], first["sender_name"]) == (second["sender_id"], second["sender_name"]), (first, second)
+
+
+def with_account(world, kind="character"):
+    """The same account by IRC and in plain mode."""
+    world.start(server_extra="[identity]\n\n" + account("ann", "secret-of-ann"))
+    phone = log_in(world, "ann", "secret-of-ann", caps="sasl message-tags server-time draft/read-marker")
+    phone.expect("903")
+    phone.send("CAP END")
+    phone.expect("001")
+    watch = watch_room(world, "#lobby")
+    phone.join("#lobby")
+    watch.expect("JOIN", lambda line: line.source.startswith("ann!"))
+    person = open_session(seat(world, kind))
+    since = give_name(person, "ann")
+    person.hear(ASKS_PASSWORD, since)
+    since = person.mark()
+    person.line("secret-of-ann")
+    # Where the account's rooms are its own again at log-in, none need be asked for.
+    person.hear(ASKS_ROOM + r"|#lobby", since)
+    if not re.search("#lobby", person.screen.printed[since:]):
+        person.line("#lobby")
+    return phone, person, watch
+
+
+@scenario
+def an_account_is_one_person_by_irc_and_by_telnet(world):
+    phone, person, watch = with_account(world)
+    remy = world.person("Remy")
+    person.line("by telnet")
+    frames = [remy.expect_message("by telnet")]
+    phone.say("#lobby", "by IRC")
+    frames.append(remy.expect_message("by IRC"))
+    person.see_message("ann", "by IRC")
+    assert frames[0]["sender_id"] == frames[1]["sender_id"], frames
+    person.line("/quit")
+    person.wait_closed()
+    phone.say("#lobby", "still here")
+    watch.expect_text("still here")
+    came = [line.command for line in watch.lines if line.source.startswith("ann!") and line.command in ("JOIN", "PART", "QUIT")]
+    # The watcher took the first JOIN in, and there is no other.
+    assert came == ["JOIN"], came
+
+
+@scenario
+def what_is_read_by_telnet_is_read_by_irc(world):
+    """The marker of the account is one."""
+    phone, person, watch = with_account(world)
+    remy = world.person("Remy")
+    person.line("who is there?")
+    watch.expect_text("who is there?")
+    remy.say("read me")
+    at = watch.expect_text("read me").tags["time"]
+    person.see_message("Remy", "read me")
+    person.line("I did")
+    phone.expect("MARKREAD", lambda line: line.params[0] == "#lobby" and line.params[-1] >= "timestamp=" + at)

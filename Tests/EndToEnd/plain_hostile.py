@@ -8,7 +8,8 @@ from hostile import round_trip
 from marks import slow
 from peer import envelope, new_id, wait_until
 from plain_screen import (
-    AYT, DO, DONT, ECHO, IAC, IP, KINDS, NAWS, NOP, SB, SE, SGA, TTYPE, WILL, WONT, open_session, seat, sit, watch_room, watcher,
+    AYT, DO, DONT, ECHO, IAC, IP, KINDS, LINEMODE, NAWS, NOP, SB, SE, SGA, TTYPE, WILL, WONT, open_session, seat, sit, watch_room,
+    watcher,
 )
 from world import scenario
 
@@ -226,9 +227,12 @@ def names_and_rooms_may_be_anything(world):
 def every_option_is_answered_once_and_rightly(world):
     """WILL and DO of what is not spoken get DONT and WONT; no answer is answered again."""
     ann, remy = start(world)
-    known = {ECHO, SGA, TTYPE, NAWS, 0, 34, 39, 42}
+    # Spoken, or such as may be.
+    known = {ECHO, SGA, TTYPE, NAWS, LINEMODE, 0, 5, 6, 39, 42}
     for verb, answer in ((WILL, DONT), (DO, WONT), (WONT, None), (DONT, None)):
-        person = open_session(seat(world, "nc", initiates=False))
+        person = seat(world, "line", initiates=False, answers=False)
+        person.enter()
+        open_session(person)
         before = len(person.commands)
         assert send(person, b"".join(bytes([IAC, verb, option]) for option in range(256)))
         assert send(person, b"".join(bytes([IAC, verb, option]) for option in range(256)))
@@ -423,7 +427,7 @@ def somebody_who_never_reads_is_dropped_alone(world):
             said += 1
         remy.drain()
         # Somebody who reads is not taken along.
-        ann.expect("all so far", lambda: "> %d x" % (said - 1) in ann.screen.printed[-20_000:])
+        ann.expect("all so far", lambda: "<Remy> %d" % (said - 1) in ann.screen.printed[-20_000:])
         world.healthy.expect_text("%d %s" % (said - 1, body))
         gone = {line.source.split("!")[0] for line in world.healthy.lines if line.command == "QUIT"} & {"deaf", "deaf2"}
     assert len(gone) == 2, "after %d messages only %r are gone" % (said, gone)
@@ -434,7 +438,7 @@ def somebody_who_never_reads_is_dropped_alone(world):
 @scenario
 def many_who_say_nothing_harm_nobody(world):
     """They are asked, and go when the time for it is over: told in words."""
-    ann, remy = start(world, limits='messages_per_second = "off"\nmax_clients = 600\nregistration_timeout = "8s"')
+    ann, remy = start(world, limits='messages_per_second = "off"\nmax_clients = 600\nregistration_timeout = "10s"')
     silent = [seat(world, "nc") for _ in range(300)]
     round_trip(world.healthy, remy, "among the silent")
     for person in silent:
@@ -455,7 +459,7 @@ def somebody_who_has_a_name_but_no_room_is_bounded_in_time_or_harmless(world):
 
 @scenario
 def what_is_typed_too_fast_is_only_delayed(world):
-    world.start(limits="messages_per_second = 50\nmessages_burst = 10")
+    world.start(limits='messages_per_second = 50\nmessages_burst = 10\nupstream_messages_per_second = "off"')
     remy, watch = world.person("Remy"), watch_room(world, "#lobby")
     person = sit(world, "fast", kind="nc")
     person.send_bytes(b"".join(b"fast %d\n" % number for number in range(300)))

@@ -236,10 +236,12 @@ class Seat(_Link):
     """
 
     def __init__(
-        self, port, kind="character", width=100, height=24, ttype="xterm-256color", naws=True, initiates=True, host="127.0.0.1",
+        self, port, kind="character", width=100, height=24, ttype="xterm-256color", naws=True, initiates=True, answers=True,
     ):
-        super().__init__(host, port)
+        super().__init__("127.0.0.1", port)
         self.kind = kind
+        # Whether it answers telnet's commands.
+        self.answers = answers and kind != "nc"
         self.nick = None
         self.ttype, self.naws = ttype, naws
         self.screen = Screen(width, height, onlcr=kind == "nc")
@@ -281,7 +283,7 @@ class Seat(_Link):
     def _command(self, verb, option):
         self.commands.append((verb, option))
         assert len(self.commands) < 2000, "negotiation without end: %r" % self.commands[-4:]
-        if self.kind == "nc":
+        if not self.answers:
             return
         if verb == WILL:
             self._asked_of_him(option)
@@ -332,7 +334,7 @@ class Seat(_Link):
         self.send_size()
 
     def _subnegotiation(self, data):
-        if self.kind != "nc" and data[:2] == bytes([TTYPE, 1]) and self.ttype:
+        if self.answers and data[:2] == bytes([TTYPE, 1]) and self.ttype:
             self.send_bytes(bytes([IAC, SB, TTYPE, 0]) + self.ttype.encode() + bytes([IAC, SE]))
 
     def _feed(self, data):
