@@ -32,6 +32,9 @@ def width_of(char):
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
+PLAIN = re.compile("[ -~]+")
+
+
 class Screen:
     """Understands what a plain session may send to any terminal, and fails at anything else."""
 
@@ -47,9 +50,14 @@ class Screen:
         self.bells = 0
         # Parameters of each SGR that sets something, and all that was printed without controls, but for CR and LF.
         self.colours = []
-        self.printed = ""
+        self.pieces = []
         self.pending = ""
         self.joins = False
+
+    @property
+    def printed(self):
+        self.pieces = ["".join(self.pieces)]
+        return self.pieces[0]
 
     def feed(self, text):
         text, self.pending = self.pending + text, ""
@@ -66,18 +74,40 @@ class Screen:
                 self._sequence(found.group(1) or "", found.group(2) or found.group(3))
                 at += found.end()
                 continue
+            run = PLAIN.match(text, at)
+            if run and not self.joins:
+                self._print_run(run.group())
+                at = run.end()
+                continue
             at += 1
             self._char(char)
+
+    def _print_run(self, text):
+        """Letters of one column each."""
+        self.pieces.append(text)
+        while text:
+            if self.full:
+                self.wrapped[self.y] = True
+                self.x, self.full = 0, False
+                self._down()
+            part, text = text[: self.width - self.x], text[self.width - self.x :]
+            cells, end = self.cells[self.y], self.x + len(part)
+            self._split(cells, self.x)
+            self._split(cells, end - 1)
+            cells[self.x : end] = part
+            self.x = end
+            if self.x >= self.width:
+                self.x, self.full = self.width - 1, True
 
     def _char(self, char):
         if char == "\r":
             self.x, self.full = 0, False
-            self.printed += "\r"
+            self.pieces.append("\r")
         elif char == "\n":
             if self.onlcr:
                 self.x = 0
             self.full = False
-            self.printed += "\n"
+            self.pieces.append("\n")
             self._down()
         elif char == "\b":
             self.x, self.full = max(self.x - 1, 0), False
@@ -91,7 +121,7 @@ class Screen:
             self._print(char)
 
     def _print(self, char):
-        self.printed += char
+        self.pieces.append(char)
         width = width_of(char)
         if width == 0 or self.joins:
             # The cell before takes what has no width, and what a joiner ties to it.

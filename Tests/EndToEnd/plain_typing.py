@@ -109,11 +109,9 @@ def typing_and_ticks_are_quiet_where_telnet_edits(world):
     world.start()
     remy, watch = world.person("Remy"), watcher(world)
     people = [sit(world, "ann", kind="line"), sit(world, "bob", kind="nc")]
-    remy.say("before")
     for person in people:
         person.line("who reads?")
         person.message = remy.expect_message("who reads?")
-        person.see_message("Remy", "before")
     # All that was still to come has come.
     remy.say("now")
     for person in people:
@@ -210,6 +208,40 @@ def a_line_can_be_edited(world):
         ann.see_typed(text, behind)
         ann.enter()
         remy.expect_message(text)
+
+
+@scenario
+def keys_of_other_terminals_are_the_same(world):
+    """Home, End and arrows as VT220, rxvt, Linux and screen send them, and in a terminal's application mode."""
+    world.start()
+    ann, remy = sit(world), world.person("Remy")
+    ann.line("recalled")
+    remy.expect_message("recalled")
+    for number, (home, end) in enumerate((
+        (b"\x1b[1~", b"\x1b[4~"), (b"\x1b[7~", b"\x1b[8~"), (b"\x1bOH", b"\x1bOF"), (b"\x1b[H", b"\x1b[F"),
+    )):
+        ann.type("b%d" % number)
+        ann.send_bytes(home)
+        ann.type("a")
+        ann.see_typed("ab%d" % number, "a")
+        ann.send_bytes(end)
+        ann.line("!")
+        remy.expect_message("ab%d!" % number)
+    ann.type("xy")
+    ann.send_bytes(b"\x1bOD")
+    ann.see_typed("xy", "x")
+    ann.send_bytes(b"\x1bOC")
+    ann.see_typed("xy")
+    ann.key("ctrl-u")
+    ann.send_bytes(b"\x1bOA")
+    ann.see_typed("ab3!")
+    ann.send_bytes(b"\x1bOB")
+    ann.see_nothing_typed("ab3!")
+    # What no key is for here does nothing.
+    for other in (b"\x1b[5~", b"\x1b[6~", b"\x1b[15~", b"\x1b[1;5C", b"\x1b[Z", b"\x1bOP", b"\x1b[2~", b"\x1b[200~", b"\x1b[201~"):
+        ann.send_bytes(other)
+    ann.line("done")
+    remy.expect("the line", lambda f: f["event"] == "message" and f["body"].strip() == "done")
 
 
 @scenario
