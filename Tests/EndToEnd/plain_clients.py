@@ -134,7 +134,8 @@ def telnet_keeps_the_line_among_messages(world):
     assert terminal.rows().count(terminal.input_row()) == 1
     terminal.line("ne")
     remy.expect_message("half a line")
-    assert re.findall(r"<Remy> interrupting (\d+)$", terminal.text(), re.M) == [str(number) for number in range(40)], terminal.text()
+    seen = re.findall(r"<Remy> interrupting (\d+)$", terminal.text(), re.M)
+    assert seen == [str(number) for number in range(40)], terminal.text()
 
 
 @scenario

@@ -464,7 +464,10 @@ class Seat(_Link):
             if self.closed or time.monotonic() > end:
                 raise AssertionError(
                     "%s never saw %s%s; the screen:\n%s"
-                    % (self.nick or self.kind, what() if callable(what) else what, " (connection closed)" if self.closed else "", self.screen.text()[-1500:]))
+                    % (
+                        self.nick or self.kind, what() if callable(what) else what,
+                        " (connection closed)" if self.closed else "", self.screen.text()[-1500:],
+                    ))
             self.pump(0.02)
 
     def see(self, pattern, patience=None, what=None):

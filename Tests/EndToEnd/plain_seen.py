@@ -411,4 +411,5 @@ def two_rooms_are_told_apart(world):
     lobby = person.see(r"^.*in the lobby$").group(0)
     kitchen = person.see(r"^.*in the kitchen$").group(0)
     assert re.search(row("Linguini", "in the kitchen"), kitchen) or "kitchen" in kitchen.partition("<")[0], kitchen
-    assert "lobby" in lobby.partition("<")[0] or "lobby" in person.screen.text().partition(lobby)[0].splitlines()[-1], person.screen.text()
+    above = person.screen.text().partition(lobby)[0].splitlines()[-1]
+    assert "lobby" in lobby.partition("<")[0] or "lobby" in above, person.screen.text()

@@ -1,4 +1,4 @@
-"""The line that somebody in plain mode types: keys, letters of all scripts, what others' doings leave of it, sizes and interrupts."""
+"""The line that somebody in plain mode types: keys, letters of all scripts, others' doings, sizes, interrupts."""
 
 import re
 import time
@@ -430,7 +430,9 @@ def a_paste_of_fifty_lines_is_whole_and_in_order(world):
         person = sit(world, "ann%d" % number, kind=kind)
         texts = ["%s %d: ünd so weiter 🍲" % (kind, line) for line in range(50)]
         person.paste("\n".join(texts) + "\n")
-        wait_until(lambda: " ".join(remy.bodies(person.nick)).count("so weiter") >= 50, lambda: "all 50; %r" % remy.bodies(person.nick)[-3:])
+        wait_until(
+            lambda: " ".join(remy.bodies(person.nick)).count("so weiter") >= 50,
+            lambda: "all 50; %r" % remy.bodies(person.nick)[-3:])
         got = "\n".join(remy.bodies(person.nick)).split("\n")
         assert got == texts, "%s: lost, doubled or swapped: %r" % (kind, got[:5])
         if kind == "character":
@@ -567,7 +569,10 @@ def ctrl_c_on_an_empty_line_harms_nobody_else(world):
     remy = world.person("Remy")
     others = [sit(world, "bob"), sit(world, "carl", kind="line"), sit(world, "dora", kind="nc")]
     for number, (kind, interrupt) in enumerate(
-        (("character", b"\x03"), ("character", bytes([IAC, IP])), ("line", bytes([IAC, IP])), ("line", bytes([IAC, IP, IAC, DO, 6])))
+        (
+            ("character", b"\x03"), ("character", bytes([IAC, IP])), ("line", bytes([IAC, IP])),
+            ("line", bytes([IAC, IP, IAC, DO, 6])),
+        )
     ):
         ann = sit(world, "ann%d" % number, kind=kind)
         for _ in range(3):
