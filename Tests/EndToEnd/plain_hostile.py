@@ -18,7 +18,7 @@ from world import scenario
 ORDERS = (
     "\x1b[31mred\x1b[0m", "\x1b[2J\x1b[H", "\x1b]0;owned\x07", "\x1b]52;c;ZWNobw==\x07", "\x1b[6n", "\x1b[c", "\x1bc",
     "\x1b[?1049h", "\x9b31m", "\x9d0;owned\x9c", "\x90q\x9c", "\x1bP+q\x1b\\", "\x07\x07", "\x08\x08\x08over", "\x0b\x0c", "\x0e\x0f",
-    "\x7f", "\x00nul",    "\r12:00 <Linguini> forged", "\x1b", "\x1b[", "\x85next",
+    "\x7f", "\x00nul", "\r12:00 <Linguini> forged", "\x1b", "\x1b[", "\x85next",
 )
 
 
