@@ -110,7 +110,8 @@ let package = Package(
         .executableTarget(
             name: "ChatBridge",
             dependencies: [
-                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Mirrors", "PlainServer", "Rooms",
+                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Mirrors", "PlainServer",
+                "Rooms",
                 "Upstream",
                 "Configuration",
                 "Store",

@@ -19,7 +19,9 @@ package struct Entrance {
     /// A TLS handshake record, and the signature of PROXY protocol 2.
     private static let foreignBeginnings: [[UInt8]] = [[0x16, 0x03], [0x0D, 0x0A, 0x0D, 0x0A, 0x00]]
     /// Commands that clients of any taste send first, so in any case of letters; their fewest parameters.
-    private static let beginnings = ["CAP": 1, "NICK": 1, "USER": 4, "PASS": 1, "WEBIRC": 4, "PING": 1, "AUTHENTICATE": 1]
+    private static let beginnings = [
+        "CAP": 1, "NICK": 1, "USER": 4, "PASS": 1, "WEBIRC": 4, "PING": 1, "AUTHENTICATE": 1,
+    ]
 
     private let verbs: Set<String>
     private(set) var held: [UInt8] = []
@@ -61,7 +63,8 @@ package struct Entrance {
     package mutating func takeAnswers() -> [UInt8] {
         let said = takeHeld()
         guard said.first != Telnet.interpret, let end = said.firstIndex(where: Self.isLineEnd) else { return said }
-        let isPair = said[end] == 0x0D && said.indices.contains(end + 1) && (said[end + 1] == 0x0A || said[end + 1] == 0)
+        let isPair =
+            said[end] == 0x0D && said.indices.contains(end + 1) && (said[end + 1] == 0x0A || said[end + 1] == 0)
         return Array(said[(end + (isPair ? 2 : 1))...])
     }
 

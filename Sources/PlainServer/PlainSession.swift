@@ -181,10 +181,14 @@ package final class PlainSession {
         activeAt = now.monotonic
         isAnswered = false
         for (index, byte) in bytes.enumerated() {
-            let wasSpoken = telnet.isSpoken
-            let event = telnet.received(byte)
-            if !wasSpoken, telnet.isSpoken { greetTelnet() }
-            if let event { take(event) }
+            if byte != Telnet.interpret, telnet.isInText {
+                typed(byte)
+            } else {
+                let wasSpoken = telnet.isSpoken
+                let event = telnet.received(byte)
+                if !wasSpoken, telnet.isSpoken { greetTelnet() }
+                if let event { take(event) }
+            }
             if state == .passing, !telnet.isSpoken {
                 actions.append(.isProgram(Array(bytes[(index + 1)...])))
                 return
@@ -262,8 +266,7 @@ package final class PlainSession {
 
     private func take(_ event: Telnet.Event) {
         switch event {
-        case .byte(let byte):
-            if state == .passing { pass(byte) } else if let key = keys.received(byte) { press(key) }
+        case .byte(let byte): typed(byte)
         case .agreed:
             let isByKeys = telnet.weDo(.echo) && telnet.weDo(.suppressGoAhead)
             screen.change(to: isByKeys ? .characters : .lines)
@@ -296,6 +299,10 @@ package final class PlainSession {
     }
 
     // MARK: - Keys
+
+    private func typed(_ byte: UInt8) {
+        if state == .passing { pass(byte) } else if let key = keys.received(byte) { press(key) }
+    }
 
     private func press(_ key: Key) {
         switch key {
@@ -342,6 +349,8 @@ package final class PlainSession {
             screen.show(ScreenText(why + "; nothing was sent.", .failure))
             return askAgain()
         }
+        // Nothing is said by it.
+        if state == .chatting, editor.isEmpty { return }
         isAnswered = false
         let isMessage = state == .chatting && !editor.text.hasPrefix("/")
         if !isMessage { screen.leaveRow(editor) }

@@ -86,6 +86,7 @@ struct KeyCoverageTests {
         Row("listeners.client_ca", tls, "goodListener"),
         Row("listeners.origins", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
         Row("listeners.hosts", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
+        Row("listeners.plain", "EndToEnd/plain.py", "a_listener_can_be_without_it"),
         Row("listeners.proxy_protocol", "EndToEnd/proxies.py", "no_header_no_entry"),
         Row("listeners.trusted_proxies", "EndToEnd/proxies.py", "a_web_server_says_for_whom_it_asks"),
         Row("listeners.sts", "EndToEnd/listeners.py", "plain_listeners_lead_to_tls_and_tls_says_for_how_long"),

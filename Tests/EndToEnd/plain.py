@@ -224,7 +224,8 @@ def the_key_is_checked():
         status, said = check('[[listeners]]\nbind = "irc://127.0.0.1:0"\nplain = "%s"\n%s' % (value, room))
         assert status == 0, said
     status, said = check('[[listeners]]\nbind = "irc://127.0.0.1:0"\nplain = "perhaps"\n' + room)
-    assert status != 0 and "plain" in said and "perhaps" in said, said
+    # Where it stands, what may stand there, and what does.
+    assert status != 0 and "chatbridge.toml:10:9: " in said and '"on" or "off"' in said and "perhaps" in said, said
 
 
 # MARK: - Coming in

@@ -197,6 +197,7 @@ def controls_that_are_typed_do_not_cross(world):
     unharmed(world, ann, remy)
 
 
+@slow("half a minute of a flood")
 @scenario
 def a_line_without_an_end_is_bounded(world):
     ann, remy = start(world)
@@ -331,6 +332,7 @@ def floods_of_commands_are_bounded(world):
     return "RSS %d to %d KiB" % (before, after)
 
 
+@slow("half a minute of a flood")
 @scenario
 def subnegotiations_without_an_end_are_bounded(world):
     ann, remy = start(world)
@@ -442,6 +444,7 @@ def a_half_command_first_is_nobody_yet(world):
 # MARK: - Connections
 
 
+@slow("half a minute of a flood")
 @scenario
 def somebody_who_never_reads_is_dropped_alone(world):
     ann, remy = start(world, limits='messages_per_second = "off"\nupstream_messages_per_second = "off"\nsendq = "64KiB"')

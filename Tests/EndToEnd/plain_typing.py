@@ -128,6 +128,8 @@ def typing_and_ticks_are_quiet_where_telnet_edits(world):
     for person in people:
         person.drain()
         assert len(person.raw) == person.before, "%s: %r" % (person.kind, bytes(person.raw[person.before :]))
+    # Messages do come between.
+    for person in people:
         person.line("ne")
         remy.expect_message("half a line")
 
@@ -522,18 +524,22 @@ def a_new_size_counts_at_once(world):
     person.see_typed("half")
     text = " ".join("wort%d" % number for number in range(30))
     person.resize(50, 50)
-    person.see_typed("half")
+    # A letter behind it shows that it has come.
+    person.type("y")
+    person.see_typed("halfy")
     remy.say(text + " end0")
     person.see(r"end0$")
     widths_hold(person, 50)
     person.resize(120, 50)
+    person.type("!")
+    person.see_typed("halfy!")
     remy.say(text + " end1")
     person.see(r"end1$")
     last = person.screen.text().split("end0")[1]
     assert max(len(line) for line in last.splitlines()) > 60, last
-    person.see_typed("half")
+    person.see_typed("halfy!")
     person.line(" a line")
-    remy.expect_message("half a line")
+    remy.expect_message("halfy! a line")
 
 
 @scenario

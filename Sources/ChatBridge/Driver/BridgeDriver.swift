@@ -353,7 +353,9 @@ final class BridgeDriver: TransportDelegate {
             transport.send(client.connection, webSockets.form(slice, for: client.connection))
         case .fanOut(let slice, let clients, let except):
             traffic.clientSent(slice.count * clients.count)
-            guard webSockets.peers.isEmpty, plain.peers.isEmpty else { return fanOut(slice, clients, except, transport) }
+            guard webSockets.peers.isEmpty, plain.peers.isEmpty else {
+                return fanOut(slice, clients, except, transport)
+            }
             for client in clients where client != except {
                 transport.send(client.connection, slice)
             }

@@ -1,7 +1,7 @@
 import BridgeCore
 import BridgeTypes
-import ChatModel
 import CSystem
+import ChatModel
 import IRCServer
 import PlainServer
 import Transport
@@ -36,7 +36,8 @@ struct PlainClients {
     var isEmpty: Bool { openings.isEmpty && peers.isEmpty }
 
     mutating func open(_ id: ConnectionID, _ settings: PlainSettings, now: MonotonicInstant) {
-        openings[id] = Opening(entrance: Entrance(verbs: Self.verbs), settings: settings, until: now + Entrance.patience)
+        openings[id] = Opening(
+            entrance: Entrance(verbs: Self.verbs), settings: settings, until: now + Entrance.patience)
     }
 
     /// What an undecided connection has said.

@@ -22,7 +22,8 @@ struct LocalTime: Equatable {
     /// `Saturday, 31 January 2026`.
     var day: String {
         let parts = date.split(separator: "-")
-        guard parts.count == 3, let month = Int(parts[1]), let day = Int(parts[2]), Self.months.indices.contains(month - 1)
+        guard parts.count == 3, let month = Int(parts[1]), let day = Int(parts[2]),
+            Self.months.indices.contains(month - 1)
         else { return date }
         return "\(Self.days[Int(dayNumber % 7)]), \(day) \(Self.months[month - 1]) \(parts[0])"
     }

@@ -60,7 +60,9 @@ struct PlainRoom {
     // MARK: - Members
 
     mutating func enter(_ nick: String) {
-        guard members.count < Self.maxMembers, !members.contains(where: { PlainNames.areSame($0, nick) }) else { return }
+        guard members.count < Self.maxMembers, !members.contains(where: { PlainNames.areSame($0, nick) }) else {
+            return
+        }
         members.append(nick)
     }
 

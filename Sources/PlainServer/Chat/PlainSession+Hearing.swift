@@ -42,8 +42,12 @@ extension PlainSession {
         case "PART", "KICK", "QUIT": left(message)
         case "NICK": renamed(message)
         case "TOPIC": topicChanged(message)
-        case "MODE": if let source = message.source { news("\(nick(of: source)) set \(params.dropFirst().joined(separator: " "))", in: params.first) }
-        case "INVITE": if params.count > 1 { line(ScreenText("You are invited to \(params[1]): /join \(params[1])", .dim)) }
+        case "MODE":
+            if let source = message.source {
+                news("\(nick(of: source)) set \(params.dropFirst().joined(separator: " "))", in: params.first)
+            }
+        case "INVITE":
+            if params.count > 1 { line(ScreenText("You are invited to \(params[1]): /join \(params[1])", .dim)) }
         case "FAIL": failed(message)
         case "WARN", "NOTE": line(ScreenText(params.last ?? "", .dim))
         case "ERROR": closed(params.last ?? "")
@@ -126,7 +130,8 @@ extension PlainSession {
             if isOwn(who) {
                 line(ScreenText("You \(isKick ? "were removed from" : "left") \(place)\(isKick ? why : "").", .dim))
                 leftRoom(index)
-            } else if message.command != "QUIT" || rooms[index].members.contains(where: { PlainNames.areSame($0, who) }) {
+            } else if message.command != "QUIT" || rooms[index].members.contains(where: { PlainNames.areSame($0, who) })
+            {
                 rooms[index].leave(who)
                 news("← \(who) \(action)\(why)", in: place)
             }

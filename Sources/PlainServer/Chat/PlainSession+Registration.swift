@@ -6,7 +6,8 @@ import WireBytes
 extension PlainSession {
     /// In the order of their use; the first offered name of a row is requested.
     private static let wanted = [
-        "message-tags", "server-time", "batch", "labeled-response", "echo-message", "standard-replies", "draft/multiline",
+        "message-tags", "server-time", "batch", "labeled-response", "echo-message", "standard-replies",
+        "draft/multiline",
         "draft/read-marker", "draft/message-redaction", "setname", "soju.im/search",
     ]
 
@@ -134,7 +135,8 @@ extension PlainSession {
         guard state == .registering else { return }
         if enabled.contains("sasl"), !isLoggedIn {
             return askPassword(
-                "\(wishedNick) is somebody else's name. With its password it is yours; without, press Enter for another.")
+                "\(wishedNick) is somebody else's name. With its password it is yours; without, press Enter for another."
+            )
         }
         screen.show(ScreenText("Somebody is called \(wishedNick) already.", .failure))
         askName()

@@ -117,21 +117,24 @@ extension PlainSession {
     // MARK: - The moment
 
     func refreshStatus() {
-        var text = ScreenText()
-        defer { screen.status = text }
-        guard state == .chatting, let front else { return }
-        let room = rooms[front]
+        screen.status = ScreenText(momentWords.joined(separator: "   "), .dim)
+    }
+
+    private var momentWords: [String] {
+        guard state == .chatting, let front else { return [] }
+        var words: [String] = []
         if let first = pending.first, now.monotonic - first.at >= Self.sendingPatience {
-            text.append(pending.count == 1 ? "… sending" : "… sending \(pending.count) messages", .dim)
-        } else if let tick = Self.tick(room.receipts) {
-            text.append(tick, .dim)
+            words.append(pending.count == 1 ? "… sending" : "… sending \(pending.count) messages")
+        } else if let tick = Self.tick(rooms[front].receipts) {
+            words.append(tick)
         }
-        let typing = room.typing.map(\.nick)
+        let typing = rooms[front].typing.map(\.nick)
         if !typing.isEmpty {
-            text.append((text.isEmpty ? "" : "   ") + "… \(PlainNames.list(typing)) \(typing.count == 1 ? "is" : "are") typing", .dim)
+            words.append("… \(PlainNames.list(typing)) \(typing.count == 1 ? "is" : "are") typing")
         }
         let elsewhere = rooms.filter { $0.unread > 0 }.map { "\($0.name) \($0.unread)" }
-        if !elsewhere.isEmpty { text.append((text.isEmpty ? "" : "   ") + "new: " + elsewhere.joined(separator: ", "), .dim) }
+        if !elsewhere.isEmpty { words.append("new: " + elsewhere.joined(separator: ", ")) }
+        return words
     }
 
     static func tick(_ receipts: PlainRoom.Receipts) -> String? {

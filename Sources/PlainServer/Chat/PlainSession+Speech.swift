@@ -133,7 +133,8 @@ extension PlainSession {
     }
 
     private func style(of nick: String) -> ScreenText.Style {
-        isOwn(nick) ? .bold : .person(nick.lowercased().unicodeScalars.reduce(0) { ($0 &* 31 &+ Int($1.value)) & 0xFFFF })
+        isOwn(nick)
+            ? .bold : .person(nick.lowercased().unicodeScalars.reduce(0) { ($0 &* 31 &+ Int($1.value)) & 0xFFFF })
     }
 
     /// A divider where a day or some quiet minutes have passed; the time of the line.
@@ -183,16 +184,22 @@ extension PlainSession {
         let read = message.tag("+draft/read")?.value
         if let id = read ?? message.tag("+draft/delivered")?.value,
             rooms[room].receipt(of: id, by: who, isRead: read != nil), read != nil,
-            screen.mode == .lines || !screen.abilities.hasCursor {
+            screen.mode == .lines || !screen.abilities.hasCursor
+        {
             quietNews = Self.tick(rooms[room].receipts).map { ScreenText($0, .dim) }
         }
         let added = message.tag("+draft/react")?.value
         if let emoji = added ?? message.tag("+draft/unreact")?.value,
-            let id = (message.tag("+reply") ?? message.tag("+draft/reply"))?.value {
+            let id = (message.tag("+reply") ?? message.tag("+draft/reply"))?.value
+        {
             let original = rooms[room].message(id)
-            let what = original.map { "\(PlainNames.areSame($0.nick, nick) ? "your" : $0.nick + "'s") \"\(PlainNames.excerpt($0.text))\"" }
+            let what = original.map {
+                "\(PlainNames.areSame($0.nick, nick) ? "your" : $0.nick + "'s") \"\(PlainNames.excerpt($0.text))\""
+            }
             let who = isOwn(who) ? "You" : who
-            news("\(who) \(added == nil ? "took back" : "reacted") \(emoji) \(added == nil ? "from" : "to") \(what ?? "a message")", in: place)
+            news(
+                "\(who) \(added == nil ? "took back" : "reacted") \(emoji) \(added == nil ? "from" : "to") \(what ?? "a message")",
+                in: place)
         }
     }
 

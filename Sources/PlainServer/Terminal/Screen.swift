@@ -23,8 +23,10 @@ struct Screen {
         }
 
         private static let known = [
-            "xterm", "screen", "tmux", "rxvt", "linux", "ansi", "vt1", "vt2", "vt3", "vt4", "vt5", "konsole", "gnome", "putty",
-            "alacritty", "foot", "kitty", "st-", "cygwin", "iterm", "wezterm", "contour", "eterm", "vte", "nsterm", "mintty",
+            "xterm", "screen", "tmux", "rxvt", "linux", "ansi", "vt1", "vt2", "vt3", "vt4", "vt5", "konsole", "gnome",
+            "putty",
+            "alacritty", "foot", "kitty", "st-", "cygwin", "iterm", "wezterm", "contour", "eterm", "vte", "nsterm",
+            "mintty",
         ]
     }
 
@@ -128,7 +130,9 @@ struct Screen {
 
     /// From the cursor on, where something was typed at the end.
     private func extending(_ old: Drawing, to new: Drawing) -> String? {
-        guard old.cursor == old.width, new.cursor == new.width, new.row.utf8.starts(with: old.row.utf8) else { return nil }
+        guard old.cursor == old.width, new.cursor == new.width, new.row.utf8.starts(with: old.row.utf8) else {
+            return nil
+        }
         // A mark that changes the character before needs the whole row.
         let added = String(decoding: Array(new.row.utf8).dropFirst(old.row.utf8.count), as: UTF8.self)
         return TextWidth.of(added) == new.width - old.width ? added : nil
@@ -174,7 +178,8 @@ struct Screen {
             text.append(character)
             all += next
         }
-        let status = abilities.hasCursor ? self.status.prefix(columns: columns).written(hasColour: abilities.hasColour) : ""
+        let status =
+            abilities.hasCursor ? self.status.prefix(columns: columns).written(hasColour: abilities.hasColour) : ""
         return Drawing(status: status, row: text, cursor: before, width: all)
     }
 }

@@ -97,7 +97,8 @@ struct ScreenText: Equatable, ExpressibleByStringLiteral {
         return lines
     }
 
-    private static func line(_ characters: ArraySlice<(character: Character, style: Style)>, indent: Int) -> ScreenText {
+    private static func line(_ characters: ArraySlice<(character: Character, style: Style)>, indent: Int) -> ScreenText
+    {
         var text = ScreenText()
         if indent > 0 { text.pieces.append(Piece(text: String(repeating: " ", count: indent), style: .plain)) }
         for (character, style) in characters {

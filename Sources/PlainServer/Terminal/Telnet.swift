@@ -68,6 +68,8 @@ struct Telnet {
 
     /// The client has sent a telnet command, so it is no plain socket.
     private(set) var isSpoken = false
+    /// The next byte is text, but for 255.
+    var isInText: Bool { if case .data = state { true } else { false } }
     /// To be sent.
     private(set) var output: [UInt8] = []
     private var state = State.data
@@ -212,7 +214,8 @@ struct Telnet {
         switch Option(rawValue: code) {
         case .windowSize where parameters.count == 5:
             return .windowSize(
-                columns: Int(parameters[1]) << 8 | Int(parameters[2]), rows: Int(parameters[3]) << 8 | Int(parameters[4]))
+                columns: Int(parameters[1]) << 8 | Int(parameters[2]),
+                rows: Int(parameters[3]) << 8 | Int(parameters[4]))
         case .terminalType where parameters.count > 2 && parameters[1] == 0:
             return .terminalType(String(decoding: parameters[2...], as: UTF8.self).lowercased())
         default: return nil

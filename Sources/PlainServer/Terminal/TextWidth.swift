@@ -8,7 +8,9 @@ enum TextWidth {
             if width == 0 { width = of(scalar) }
         }
         // A flag is two letters that are narrow by themselves.
-        if width == 1, let first = character.unicodeScalars.first, (0x1F1E6...0x1F1FF).contains(first.value) { return 2 }
+        if width == 1, let first = character.unicodeScalars.first, (0x1F1E6...0x1F1FF).contains(first.value) {
+            return 2
+        }
         return width
     }
 

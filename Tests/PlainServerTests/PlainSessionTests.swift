@@ -1,0 +1,314 @@
+import BridgeTypes
+import ChatModel
+import IRCProtocol
+import Testing
+import WireBytes
+
+@testable import PlainServer
+
+/// A person on one side, and the lines of a server on the other.
+@Suite("A person and the server")
+struct PlainSessionTests {
+    /// A socket of lines; `asked` is what the server hears, `screen` what the person sees.
+    private final class Stage {
+        let session: PlainSession
+        var now = Now(
+            monotonic: MonotonicInstant(nanoseconds: 1_000_000_000),
+            wall: ChatTimestamp(milliseconds: 1_795_262_400_000))
+        var asked: [String] = []
+        var screen = ""
+        var program: [UInt8]?
+        var reads = true
+
+        init(needsLogin: Bool = false, hasServerPassword: Bool = false) {
+            var settings = PlainSettings()
+            settings.network = "test"
+            settings.needsLogin = needsLogin
+            settings.hasServerPassword = hasServerPassword
+            session = PlainSession(settings, Entrance(verbs: ["NICK", "USER", "CAP", "JOIN", "LIST"]), now: now)
+            session.begin()
+            take()
+        }
+
+        private func take() {
+            for action in session.takeActions() {
+                switch action {
+                case .toServer(let bytes):
+                    asked += String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
+                case .toTerminal(let bytes): screen += String(decoding: bytes, as: UTF8.self)
+                case .isProgram(let bytes): program = bytes
+                case .reads(let reads): self.reads = reads
+                }
+            }
+        }
+
+        func type(_ text: String) {
+            Array(text.utf8).withUnsafeBytes { session.received($0, now: now) }
+            take()
+        }
+
+        func server(_ lines: String...) {
+            for line in lines {
+                Array((line + "\r\n").utf8).withUnsafeBytes { session.serverSaid($0, now: now) }
+            }
+            take()
+        }
+
+        func pass(_ time: Duration) {
+            now = now.later(by: time)
+            while let next = session.nextDeadline, next <= now.monotonic { session.timerFired(now: now); take() }
+        }
+
+        func end() -> Bool {
+            defer { take() }
+            return session.ended(now: now)
+        }
+
+        func takeScreen() -> String {
+            defer { screen = "" }
+            return screen
+        }
+
+        func takeAsked() -> [String] {
+            defer { asked = [] }
+            return asked
+        }
+
+        static let capabilities =
+            "message-tags server-time batch labeled-response echo-message standard-replies draft/multiline draft/read-marker sasl"
+
+        func enter() {
+            type("bob\n")
+            server(":s CAP * LS :\(Self.capabilities)", ":s CAP * ACK :\(Self.capabilities)")
+            server(":s 001 bob :Welcome", ":s 422 bob :No MOTD", ":s 322 bob #lobby 2 :soup", ":s 323 bob :End")
+            type("\n")
+            server(":bob!~b@s JOIN #lobby", ":s 353 bob = #lobby :bob @Remy", ":s 366 bob #lobby :End")
+            _ = takeAsked()
+            _ = takeScreen()
+        }
+    }
+
+    @Test("a name, a room, and there")
+    func entrance() {
+        let stage = Stage()
+        #expect(stage.takeScreen().contains("Your name: "))
+        stage.type("bob\n")
+        #expect(stage.takeAsked() == ["CAP LS :302"])
+        stage.server(":s CAP * LS * :message-tags", ":s CAP * LS :sasl=PLAIN,X soju.im/unknown")
+        #expect(stage.takeAsked() == ["CAP REQ :message-tags sasl"])
+        stage.server(":s CAP * ACK :message-tags sasl")
+        #expect(stage.takeAsked() == ["NICK bob", "USER bob 0 * bob", "CAP END"])
+        stage.server(":s 001 bob :Welcome")
+        #expect(stage.takeAsked() == ["LIST"])
+        stage.server(":s 322 bob #lobby 2 :The soup", ":s 322 bob #attic 0 :", ":s 323 bob :End")
+        let screen = stage.takeScreen()
+        #expect(screen.contains("  #lobby  2 people  The soup\r\n"))
+        #expect(screen.hasSuffix("Which room [#lobby]? "))
+        stage.type("attic\n")
+        #expect(stage.takeAsked() == ["JOIN #attic"])
+        stage.server(":s 471 bob #attic :It is full")
+        #expect(stage.takeScreen().contains("#attic: It is full\r\nWhich room [#lobby]? "))
+        stage.type("\n")
+        #expect(stage.takeAsked() == ["JOIN #lobby"])
+        stage.server(":bob!~b@s JOIN #lobby", ":s 353 bob = #lobby :bob @Remy", ":s 366 bob #lobby :End")
+        #expect(stage.takeScreen().contains("Here with you: Remy."))
+        stage.type("hi\n")
+        #expect(stage.takeAsked() == ["@label=p1 PRIVMSG #lobby :hi"])
+    }
+
+    @Test("what is typed ahead waits for what it answers")
+    func ahead() {
+        let stage = Stage()
+        stage.type("bob\n#lobby\nfirst\nsecond\n")
+        #expect(stage.takeAsked() == ["CAP LS :302"])
+        stage.server(":s CAP * LS :", ":s 001 bob :Welcome")
+        #expect(stage.takeAsked() == ["NICK bob", "USER bob 0 * bob", "CAP END", "LIST"])
+        stage.server(":s 323 bob :End")
+        #expect(stage.takeAsked() == ["JOIN #lobby"])
+        #expect(stage.end(), "a pipe that has said all")
+        stage.server(":bob!~b@s JOIN #lobby")
+        #expect(stage.takeAsked() == ["@label=p1 PRIVMSG #lobby :first", "@label=p2 PRIVMSG #lobby :second"])
+        stage.server("@label=p1 :bob!~b@s PRIVMSG #lobby first")
+        #expect(stage.takeAsked() == [], "the second is not confirmed yet")
+        stage.server("@label=p2 :bob!~b@s PRIVMSG #lobby second")
+        #expect(stage.takeAsked() == ["QUIT"])
+    }
+
+    @Test("a pipe that nobody confirms leaves after a minute")
+    func unconfirmed() {
+        let stage = Stage()
+        stage.enter()
+        stage.type("said\n")
+        #expect(stage.end())
+        stage.pass(.seconds(59))
+        #expect(!stage.asked.contains("QUIT"))
+        stage.pass(.seconds(2))
+        #expect(stage.asked.last == "QUIT")
+    }
+
+    @Test("more than is sensible typed ahead is not read")
+    func flooded() {
+        let stage = Stage()
+        stage.type("bob\n" + String(repeating: "line\n", count: PlainSession.maxWaiting + 1))
+        #expect(!stage.reads)
+        stage.server(":s CAP * LS :", ":s 001 bob :Welcome", ":s 323 bob :End")
+        stage.server(":s 403 bob #line :No such room")
+        #expect(stage.reads)
+    }
+
+    @Test("a command of IRC in place of a name is a program's")
+    func program() {
+        let stage = Stage()
+        stage.type("NICK ann\r\nUSER a 0 * :b\r\n")
+        #expect(stage.asked == ["NICK ann"])
+        #expect(stage.program.map { String(decoding: $0, as: UTF8.self) } == "\nUSER a 0 * :b\r\n")
+    }
+
+    @Test("a name of somebody else's wants its password, and none means another name")
+    func taken() {
+        let stage = Stage()
+        stage.type("remy\n")
+        stage.server(":s CAP * LS :sasl", ":s CAP * ACK :sasl", ":s 433 * remy :Nickname is already in use")
+        #expect(stage.takeScreen().contains("Password"))
+        _ = stage.takeAsked()
+        stage.type("\n")
+        #expect(stage.takeScreen().hasSuffix("Your name: "))
+        stage.type("remy\n")
+        stage.server(":s 433 * remy :Nickname is already in use")
+        stage.type("wrong\n")
+        #expect(stage.takeAsked() == ["NICK remy", "AUTHENTICATE PLAIN"])
+        stage.server("AUTHENTICATE +", ":s 904 * :SASL authentication failed")
+        #expect(stage.takeScreen().contains("SASL authentication failed"))
+        _ = stage.takeAsked()
+        stage.type("right\n")
+        stage.server("AUTHENTICATE +")
+        #expect(
+            stage.takeAsked() == ["AUTHENTICATE PLAIN", "AUTHENTICATE \(Base64.encode(Array("\0remy\0right".utf8)))"])
+        stage.server(":s 903 * :Welcome")
+        #expect(stage.takeAsked() == ["NICK remy"])
+        #expect(!stage.screen.contains("right") && !stage.screen.contains("wrong"))
+    }
+
+    @Test("a password of the server's own is tried where it is no account's")
+    func serverPassword() {
+        let stage = Stage(needsLogin: true, hasServerPassword: true)
+        stage.type("bob\n")
+        stage.server(":s CAP * LS :sasl", ":s CAP * ACK :sasl")
+        #expect(stage.takeScreen().contains("Password"))
+        stage.type("5esame\n")
+        stage.server("AUTHENTICATE +", ":s 904 * :No")
+        #expect(stage.asked.suffix(4) == ["PASS 5esame", "NICK bob", "USER bob 0 * bob", "CAP END"])
+    }
+
+    @Test("messages, answers, actions and the time between them")
+    func messages() {
+        let stage = Stage()
+        stage.enter()
+        stage.server(
+            "@time=2026-11-21T12:00:10.000Z;msgid=m1 :Remy!c@h PRIVMSG #lobby :the soup is ready",
+            "@time=2026-11-21T12:00:20.000Z;msgid=m2;+reply=m1 :Linguini!c@h PRIVMSG #lobby :finally",
+            "@time=2026-11-21T12:06:20.000Z :Remy!c@h PRIVMSG #lobby :\u{1}ACTION waves\u{1}",
+            "@time=2026-11-22T12:06:21.000Z :Remy!c@h PRIVMSG bob :psst\u{1B}[2J",
+            "@time=2026-11-22T12:06:21.000Z;+reply=m1;+draft/react=👍 :Linguini!c@h TAGMSG #lobby",
+            ":Remy!c@h REDACT #lobby m1 :oops")
+        #expect(
+            stage.takeScreen().split(separator: "\r\n").map(String.init) == [
+                "12:00 <Remy> the soup is ready", "12:00 <Linguini> (to Remy: \"the soup is ready\") finally",
+                "──── 12:06 ────", "12:06 * Remy waves", "──── Sunday, 22 November 2026 ────", "12:06 [Remy] psst[2J",
+                "Linguini reacted 👍 to Remy's \"the soup is ready\"", "Remy took back a message: \"the soup is ready\"",
+            ])
+    }
+
+    @Test("several lines are one message")
+    func multiline() {
+        let stage = Stage()
+        stage.enter()
+        stage.server(
+            "@time=2026-11-21T12:00:10.000Z;msgid=m1 :Remy!c@h BATCH +1 draft/multiline #lobby",
+            "@batch=1 :Remy!c@h PRIVMSG #lobby :one", "@batch=1 :Remy!c@h PRIVMSG #lobby :two",
+            "@batch=1;draft/multiline-concat :Remy!c@h PRIVMSG #lobby :, too", ":s BATCH -1")
+        #expect(stage.takeScreen() == "12:00 <Remy> one\r\n      two, too\r\n")
+        stage.type(String(repeating: "word ", count: 200) + "\n")
+        let asked = stage.takeAsked()
+        #expect(asked.first == "@label=p1 BATCH +p1 draft/multiline #lobby" && asked.last == "BATCH -p1")
+        #expect(asked.allSatisfy { $0.utf8.count < 500 })
+    }
+
+    @Test("a refusal says of which message, and why")
+    func refused() {
+        let stage = Stage()
+        stage.enter()
+        stage.type("too much\n")
+        stage.server("@label=p1 :s FAIL PRIVMSG QUEUE_FULL #lobby :Too many messages wait")
+        #expect(stage.takeScreen() == "Not sent: \"too much\": Too many messages wait\r\n")
+    }
+
+    @Test("what is on the screen is read while somebody sits there")
+    func reading() {
+        let stage = Stage()
+        stage.enter()
+        let line = "@time=2026-11-21T12:00:10.000Z :Remy!c@h PRIVMSG #lobby :look"
+        stage.server(line)
+        stage.pass(.milliseconds(250))
+        #expect(stage.takeAsked() == ["MARKREAD #lobby timestamp=2026-11-21T12:00:10.000Z"])
+        stage.pass(.seconds(10 * 60))
+        stage.server("@time=2026-11-21T12:10:10.000Z :Remy!c@h PRIVMSG #lobby :look again")
+        stage.pass(.seconds(60))
+        #expect(stage.takeAsked() == [], "nobody has pressed a key for long")
+        stage.type(" ")
+        stage.pass(.milliseconds(250))
+        #expect(stage.takeAsked() == ["MARKREAD #lobby timestamp=2026-11-21T12:10:10.000Z"])
+    }
+
+    @Test("in a terminal of keys: typing is told, and who types and reads stands above the line")
+    func character() {
+        let stage = Stage()
+        // DO ECHO, DO SGA, and a type.
+        let bytes: [UInt8] = [255, 253, 1, 255, 253, 3, 255, 250, 24, 0] + Array("xterm".utf8) + [255, 240]
+        bytes.withUnsafeBytes { stage.session.received($0, now: stage.now) }
+        stage.enter()
+        stage.type("he")
+        #expect(stage.takeAsked() == ["@+typing=active TAGMSG #lobby"])
+        stage.type("y")
+        #expect(stage.takeAsked() == [], "not at each key")
+        stage.type("\u{7F}\u{7F}\u{7F}")
+        #expect(stage.takeAsked() == ["@+typing=done TAGMSG #lobby"])
+        stage.type("hey\r")
+        #expect(stage.takeAsked().last == "@label=p1 PRIVMSG #lobby :hey")
+        stage.server("@label=p1;msgid=m1;time=2026-11-21T12:00:10.000Z :bob!~b@s PRIVMSG #lobby hey")
+        #expect(stage.takeScreen().contains("✓ sent"))
+        stage.server("@+draft/read=m1 :Remy!c@h TAGMSG #lobby", "@+typing=active :Linguini!c@h TAGMSG #lobby")
+        #expect(stage.takeScreen().contains("✓✓ read by Remy   … Linguini is typing"))
+        stage.pass(.seconds(7))
+        #expect(!stage.takeScreen().contains("typing"))
+    }
+
+    @Test("Tab completes names, and shows them where there are several")
+    func tab() {
+        let stage = Stage()
+        stage.enter()
+        stage.server(":Ringo!c@h JOIN #lobby", ":Remedy!c@h JOIN #lobby")
+        _ = stage.takeScreen()
+        stage.type("ri\thi\n")
+        #expect(stage.takeAsked().last == "@label=p1 PRIVMSG #lobby :Ringo: hi")
+        stage.type("re\t")
+        stage.type("\t")
+        #expect(stage.takeScreen().contains("Remedy  Remy"))
+        stage.type("\u{15}/wh\t\n")
+        #expect(stage.takeAsked() == ["NAMES #lobby"])
+    }
+
+    @Test("a slip of the fingers gets the nearest command, and help fits a screen")
+    func help() {
+        let stage = Stage()
+        stage.enter()
+        stage.type("/hlep\n")
+        #expect(stage.takeScreen().contains("Did you mean /help?"))
+        stage.type("/help\n")
+        let lines = stage.takeScreen().split(separator: "\r\n")
+        #expect(lines.count <= 22 && lines.allSatisfy { TextWidth.of($0) < 80 })
+        for row in PlainCommand.all { #expect(lines.contains { $0.contains("/" + row.name) }) }
+        stage.type("//slash\n")
+        #expect(stage.takeAsked() == ["@label=p1 PRIVMSG #lobby :/slash"])
+    }
+}
