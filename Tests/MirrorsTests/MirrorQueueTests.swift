@@ -224,10 +224,30 @@ private struct Stage {
         stage.answer(.closed(reason: "404"))
         #expect(stage.notes == ["mirror-closed"])
         #expect(stage.queue.standing.failure?.isClosed == true)
-        stage.pass(.seconds(299))
-        #expect(stage.posted.count == 1)
-        stage.pass(.seconds(1))
-        #expect(stage.posted.count == 2)
+        // A proxy in front of it says the same for the seconds of a restart.
+        for (attempt, seconds) in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].enumerated() {
+            stage.pass(.seconds(seconds) - .milliseconds(1))
+            #expect(stage.posted.count == attempt + 1)
+            stage.pass(.milliseconds(1))
+            #expect(stage.posted.count == attempt + 2)
+            stage.answer(.closed(reason: "404"))
+        }
+        #expect(stage.notes == ["mirror-closed"], "it is said once")
+    }
+
+    @Test func aHookThatIsGoneAndAShortBound() {
+        var stage = Stage(maxAge: .seconds(8))
+        stage.log()
+        for seconds in [1, 2, 2, 2] {
+            stage.answer(.closed(reason: "404"))
+            stage.pass(.seconds(seconds))
+            #expect(stage.asked != nil)
+        }
+        stage.log(2)
+        stage.answer(.closed(reason: "404"))
+        stage.pass(.seconds(2))
+        #expect(stage.notes == ["mirror-closed", "mirror-gave-up"])
+        #expect(stage.posted.last == "0:notice,2", "what came later is not held up")
     }
 
     @Test func aStoreThatFails() {

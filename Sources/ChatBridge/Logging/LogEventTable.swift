@@ -49,7 +49,7 @@ enum LogEventTable {
         LogEvent("mirror-back", .info, means: "the tool takes messages again"),
         LogEvent(
             "mirror-closed", .error,
-            means: "the tool has no place for the mirror any more; it is asked every five minutes",
+            means: "the tool has no place for the mirror any more; it is asked again, every five minutes at last",
             remedy: "make a new webhook there, put its URL into the file, and `chatbridge reload`"),
         LogEvent(
             "mirror-gave-up", .error,

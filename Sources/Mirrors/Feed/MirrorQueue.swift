@@ -117,8 +117,8 @@ package struct MirrorQueue {
     static let rowsAtOnce = 100
     static let firstRetry: Duration = .seconds(1)
     static let longestRetry: Duration = .seconds(60)
-    /// Where the tool has no place for us any more, somebody has to act first.
-    static let closedRetry: Duration = .seconds(5 * 60)
+    /// Where the tool has no place for us any more, somebody has to act first, or a proxy in front of it is the one who says so.
+    static let longestClosedRetry: Duration = .seconds(5 * 60)
     /// A tool that asks for a longer pause is asked again earlier.
     static let longestPause: Duration = .seconds(15 * 60)
 
@@ -219,7 +219,7 @@ package struct MirrorQueue {
             noteRefusal(reason, batch)
             done(batch, now)
         case .later(let reason, let after): wait(batch, reason, isClosed: false, after, now)
-        case .closed(let reason): wait(batch, reason, isClosed: true, Self.closedRetry, now)
+        case .closed(let reason): wait(batch, reason, isClosed: true, nil, now)
         }
     }
 
@@ -322,12 +322,13 @@ package struct MirrorQueue {
             return goOn(now)
         }
         state = .waiting(batch)
-        // 1, 2, 4 … 60 s, each up to a quarter longer: many mirrors may lead to one host.
-        let doubled = Self.firstRetry * (1 << min(failures - 1, 6))
+        // 1, 2, 4 … 60 s or 5 min, each up to a quarter longer: many mirrors may lead to one host.
+        let doubled = Self.firstRetry * (1 << min(failures - 1, 9))
+        let longest = isClosed ? Self.longestClosedRetry : Self.longestRetry
         // Often enough that what comes when the tool is back is not too old by then.
         let pause =
             after.map { min(max($0, .zero), Self.longestPause) }
-            ?? min(doubled, Self.longestRetry, settings.maxAge / 4)
+            ?? min(doubled, longest, settings.maxAge / 4)
         let jitter = pause / 1000 * Int(random.next() % 251)
         nextDeadline = now.monotonic + pause + jitter
     }
