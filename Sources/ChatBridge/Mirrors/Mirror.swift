@@ -82,6 +82,10 @@ final class MirrorLeg {
     var queue: MirrorQueue?
     /// What the queue wants is being carried out.
     var isWorking = false
+    /// A cursor was moved and may not be stored yet.
+    var hasMoved = false
+    /// How often it has begun: answers to what it asked before are nobody's.
+    private(set) var beginnings = 0
     var outlet: HTTPOutlet?
     /// Messages that were redacted before they were posted; the changes of these are nothing to post either.
     var dropped = RecentIDs(capacity: 1000)
@@ -99,6 +103,7 @@ final class MirrorLeg {
 
     func begin(_ rooms: [MirroredRoom], _ plan: MirrorPlan, installation: String, now: Now) {
         self.rooms = rooms
+        beginnings += 1
         sources = rooms.map { room in
             MirrorSource(
                 room: room.name, channel: room.channel, filter: plan.filter,

@@ -245,23 +245,44 @@ final class MirrorService: ConnectionlessLoopClient {
                 work(leg, of: mirror, transport)
             }
         case .post(let room, let posts, let isAgain):
-            switch leg.to {
-            case .room(let to):
-                settle(relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport), leg, mirror, transport)
-            case .channel(let channel):
-                take(leg.channelOutlet.post(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
-            case .tool:
-                guard let step = leg.outlet?.post(posts, isAgain: isAgain, now: BridgeDriver.now(transport).wall)
-                else { return }
-                take(step, leg, mirror, transport)
-            }
+            post(posts, isAgain: isAgain, from: room, leg, mirror, transport)
         case .move(let room, let sequence):
+            leg.hasMoved = true
             perform(transport) {
                 $0.moveCursor(of: mirror.plan.name, in: leg.rooms[room].key, to: sequence, now: $1)
             }
         case .named(let room, let msgid, let toolID):
             learn(toolID, msgid: msgid, in: leg.rooms[room].key, mirror, transport)
         case .note(let entry): note(entry)
+        }
+    }
+
+    private func post(
+        _ posts: [MirrorPost], isAgain: Bool, from room: Int, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
+    ) {
+        if case .room(let to) = leg.to {
+            return settle(relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport), leg, mirror, transport)
+        }
+        guard leg.hasMoved else { return deliver(posts, isAgain: isAgain, leg, mirror, transport) }
+        // Where the process is killed, the next one posts again what is under way, and nothing before it: that would stand
+        // behind it there.
+        let beginnings = leg.beginnings
+        whenStored(transport) { [weak self, weak leg, weak mirror] _, transport in
+            guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings,
+                leg.queue != nil
+            else { return }
+            leg.hasMoved = false
+            deliver(posts, isAgain: isAgain, leg, mirror, transport)
+        }
+    }
+
+    private func deliver(
+        _ posts: [MirrorPost], isAgain: Bool, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
+    ) {
+        if case .channel(let channel) = leg.to {
+            take(leg.channelOutlet.post(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
+        } else if let step = leg.outlet?.post(posts, isAgain: isAgain, now: BridgeDriver.now(transport).wall) {
+            take(step, leg, mirror, transport)
         }
     }
 
