@@ -14,7 +14,7 @@ import re
 import sys
 import time
 
-from backends import HERE, WIRE, Served, Setting
+from backends import CALM, HERE, WIRE, Served, Setting
 from peer import PATIENCE, wait_until
 
 sys.path.append(os.path.join(HERE, "..", "Mirrors"))
@@ -34,6 +34,8 @@ EDITS_IN = ("slack", "rocketchat", "discord", "json")
 DELETES_IN = ("slack", "discord", "json")
 REACTIONS_IN = ("slack", "discord", "json")
 REPLIES_IN = ("slack", "rocketchat", "discord", "json")
+# Room for all that is said before a busy machine has brought it to the backend.
+DEEP = CALM + "queue = { max_messages = 10000 }\n"
 SERVED = '\n[[http]]\nbind = "http://127.0.0.1:0"\nserve = ["health", "metrics", "status", "hooks"]\n'
 
 Answer = collections.namedtuple("Answer", "status headers body")
@@ -284,10 +286,12 @@ def new_id(kind):
 
 
 def say_all(client, texts, channel="#lobby", chunk=50):
-    """Says them, and returns when all are accepted."""
+    """Says them, and returns when all are accepted; more than 1000 at a time want `DEEP`."""
     for begin in range(0, len(texts), chunk):
         client.send(*("PRIVMSG %s :%s" % (channel, text) for text in texts[begin : begin + chunk]))
         client.barrier()
+    refused = [line.raw for line in client.lines if line.command == "FAIL" and line.params[0] == "PRIVMSG"]
+    assert not refused, "%d were refused: %s" % (len(refused), refused[0])
 
 
 def numbers(messages, word):

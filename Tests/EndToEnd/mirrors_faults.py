@@ -5,7 +5,7 @@ import time
 
 from marks import slow
 from mirrors import (
-    TOOLS, account_for, await_number, irc_numbers, mirrored, numbers, on_tools, say_all, visible,
+    DEEP, TOOLS, account_for, await_number, irc_numbers, mirrored, numbers, on_tools, say_all, visible,
 )
 from operating import command_output
 from peer import wait_until
@@ -165,12 +165,12 @@ def killed_as_the_tool_says_wait(m, tool):
 @on_tools("json", "discord")
 def away_for_longer_than_the_memory(m, tool):
     """More messages than a room has in memory (2000) wait, also over a restart."""
-    m.open(m.mirror(tool))
+    m.open(m.mirror(tool), room_extra=DEEP)
     m.tools.refuse(tool)
     ann = m.irc("ann")
     say_all(ann, ["n %d" % number for number in range(1500)], chunk=100)
     m.kill()
-    m.open(m.mirror(tool))
+    m.open(m.mirror(tool), room_extra=DEEP)
     say_all(m.irc("ann"), ["n %d" % number for number in range(1500, 2500)], chunk=100)
     m.tools.accept(tool)
     check(m, tool, 2500)
@@ -181,7 +181,7 @@ def away_for_longer_than_the_memory(m, tool):
 def ten_thousand(m, tool):
     """With faults all the time, and three kills; the seed is fixed."""
     chance, names = random.Random(4711), [name for name in FAULTS if name != "slow"]
-    m.open(m.mirror(tool))
+    m.open(m.mirror(tool), room_extra=DEEP)
     ann, count, kills = m.irc("ann"), 0, 0
     began = time.monotonic()
     while count < 10_000:
@@ -193,7 +193,7 @@ def ten_thousand(m, tool):
         if count in (2500, 5000, 7500):
             m.kill()
             kills += 1
-            m.open(m.mirror(tool))
+            m.open(m.mirror(tool), room_extra=DEEP)
             ann = m.irc("ann")
     extra = check(m, tool, 10_000, extra=kills)
     return "%.0f messages a second, %d doubled" % (10_000 / (time.monotonic() - began), extra)
