@@ -270,6 +270,8 @@ package final class PlainSession {
         case .agreed:
             let isByKeys = telnet.weDo(.echo) && telnet.weDo(.suppressGoAhead)
             screen.change(to: isByKeys ? .characters : .lines)
+            // What was asked stands in front of the cursor, and is drawn with the answer from now on.
+            if isByKeys, state != .chatting { screen.prompt = question }
         case .windowSize(let columns, _): screen.setColumns(columns)
         case .terminalType(let type): screen.abilities = Screen.Abilities(terminalType: type)
         case .mark:

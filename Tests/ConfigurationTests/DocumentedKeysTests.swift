@@ -196,6 +196,7 @@ struct DocumentedKeysTests {
         "listeners.client_ca": KeySample("\"/cert-a\"", "\"/cert-b\"", ircs),
         "listeners.origins": KeySample("[\"*\"]", "[\"https://a.test\"]", ["bind": "\"ws://127.0.0.1:2/irc\""]),
         "listeners.hosts": KeySample("[\"a.test\"]", "[\"b.test\"]", ["bind": "\"ws://127.0.0.1:2/irc\""]),
+        "listeners.web_root": KeySample("\"/a\"", "\"/b\"", ["bind": "\"ws://127.0.0.1:2/irc\""]),
         "listeners.plain": KeySample("\"on\"", "\"off\""),
         "listeners.proxy_protocol": KeySample(
             "\"v1v2\"", "\"off\"", ["bind": "\"ws://127.0.0.1:2/irc\"", "trusted_proxies": "[\"10.0.0.1\"]"],

@@ -86,6 +86,7 @@ struct KeyCoverageTests {
         Row("listeners.client_ca", tls, "goodListener"),
         Row("listeners.origins", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
         Row("listeners.hosts", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
+        Row("listeners.web_root", "EndToEnd/listeners.py", "a_folder_is_served_beside_the_websocket"),
         Row("listeners.plain", "EndToEnd/plain.py", "a_listener_can_be_without_it"),
         Row("listeners.proxy_protocol", "EndToEnd/proxies.py", "no_header_no_entry"),
         Row("listeners.trusted_proxies", "EndToEnd/proxies.py", "a_web_server_says_for_whom_it_asks"),

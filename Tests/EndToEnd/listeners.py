@@ -181,6 +181,46 @@ def a_browser_client_talks_both_ways(world):
 
 
 @scenario
+def a_folder_is_served_beside_the_websocket(world):
+    """A browser client on the port of its WebSocket: what is in the folder, and nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        outside = os.path.join(folder, "outside")
+        root = os.path.join(folder, "page")
+        os.makedirs(os.path.join(root, "dist", ".git"))
+        for name, content in (
+            ("outside", b"5ecret"), ("page/index.html", b"<!doctype html>"), ("page/dist/app.js", b"let a = 1"),
+            ("page/dist/.git/config", b"5ecret"), ("page/.env", b"5ecret"), ("page/empty", b""),
+        ):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        (port,) = start(world, 'bind = "ws://127.0.0.1:0/irc"\nweb_root = "%s"' % root)
+
+        def ask(path, method="GET", host="127.0.0.1", **headers):
+            lines = ["%s %s HTTP/1.1" % (method, path), "Host: " + host]
+            lines += ["%s: %s" % (name.replace("_", "-"), value) for name, value in headers.items()]
+            return answer(port, ("\r\n".join(lines) + "\r\n\r\n").encode())
+
+        page = ask("/")
+        assert b" 200 OK" in page and page.endswith(b"\r\n\r\n<!doctype html>") and b"text/html" in page, page
+        assert ask("/index.html").endswith(b"<!doctype html>")
+        script = ask("/dist/app.js?v=2")
+        assert script.endswith(b"let a = 1") and b"text/javascript" in script and b"nosniff" in script, script
+        tag = script.split(b"ETag: ")[1].split(b"\r\n")[0].decode()
+        assert b" 304 " in ask("/dist/app.js", If_None_Match=tag)
+        assert not ask("/", method="HEAD").endswith(b">"), "HEAD has no body"
+        assert b"Content-Length: 0" in ask("/empty")
+        for path in ("/../outside", "/%2e%2e/outside", "/dist/../../outside", "/.env", "/dist/.git/config", "/dist", "//etc/passwd",
+                     "/dist/", "/other", outside):
+            said = ask(path)
+            assert b"5ecret" not in said and b" 200 " not in said, (path, said)
+        assert b" 421 " in ask("/irc", host="evil.example") and b" 200 " not in ask("/", host="evil.example")
+        assert b" 200 " not in ask("/", method="POST")
+        web_client = web(world, port, "linguini", path="/irc", caps=MODERN)
+        web_client.say("#lobby", "from a page")
+        web_client.expect_text("from a page")
+
+
+@scenario
 def subprotocols_decide_the_kind_of_message(world):
     (port,) = start(world, 'bind = "ws://127.0.0.1:0"')
     for offered, agreed, kind in (

@@ -1,5 +1,6 @@
 import BridgeCore
 import BridgeTypes
+import HTTPProtocol
 import IRCServer
 import Transport
 import WSProtocol
@@ -41,6 +42,7 @@ extension BridgeDriver {
         case .refused(let response, let why):
             turnAway(id, ByteSlice(copying: response), why, transport)
         case .plainHTTP(let request, _):
+            if serveFile(id, request, site, listeners[listener]?.folder, transport) { return }
             // Other faults of the request come first: a foreign page may not connect with an upgrade either.
             switch site.judge(request, peer: peer) {
             case .refused(let status, let why): turnAway(id, status, why, transport)
@@ -58,6 +60,23 @@ extension BridgeDriver {
                 if !rest.isEmpty, let peer = webSockets.peers[id] { webSocketReceived(id, peer, rest, transport) }
             }
         }
+    }
+
+    /// Answers a request for a file of the listener's folder; false: it is for none.
+    private func serveFile(
+        _ id: ConnectionID, _ request: HTTPRequestHead, _ site: WebSocketSite, _ folder: WebFolder?,
+        _ transport: Transport
+    ) -> Bool {
+        guard let folder, request.method == "GET" || request.method == "HEAD",
+            let target = try? HTTPRequestTarget(of: request), site.judge(host: target.host) == nil,
+            let response = folder.response(
+                to: request, path: target.path,
+                date: HTTPDate.text(wallMilliseconds: transport.wallClockMilliseconds)),
+            webSockets.endOpening(id) != nil
+        else { return false }
+        transport.send(id, response)
+        transport.closeAfterFlush(id, linger: Self.clientLinger)
+        return true
     }
 
     private func accept(_ id: ConnectionID, _ client: SocketAddress, _ offered: [String], _ transport: Transport) {

@@ -21,6 +21,8 @@ struct BridgePlan: Sendable {
     private let accountSecrets: AccountSecrets
     /// In the order of the configuration's listeners.
     private let places: [ListenOptions]
+    /// In the same order.
+    private let folders: [WebFolder?]
     private let serviceManager: ServiceManagerSettings
     /// Names of handed over sockets that no listener names.
     private let unusedSockets: [String]
@@ -54,6 +56,9 @@ struct BridgePlan: Sendable {
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
         places = try configuration.listeners.map { listener throws(StartError) in
             try Self.listenOptions(listener, asksForCertificates: asksForCertificates)
+        }
+        folders = try configuration.listeners.map { listener throws(StartError) in
+            listener.webRoot.isEmpty ? nil : try WebFolder(listener.webRoot)
         }
         mirrors = try configuration.mirrors.map { mirror throws(StartError) in
             try MirrorPlan(mirror, installation: instanceID, environment: environment)
@@ -223,9 +228,11 @@ struct BridgePlan: Sendable {
         var addresses: [SocketAddress] = []
         var listeners: [(id: ListenerID, listener: ClientListener)] = []
         var ports: [ListenerID: Int] = [:]
-        for (options, listener) in zip(places, configuration.listeners) {
-            let (id, address) = try transport.listen(options)
-            listeners.append((id, ClientListener(listener, serverName: configuration.server.name)))
+        for (index, listener) in configuration.listeners.enumerated() {
+            let (id, address) = try transport.listen(places[index])
+            var client = ClientListener(listener, serverName: configuration.server.name)
+            client.folder = folders[index]
+            listeners.append((id, client))
             ports[id] = address.port
             addresses += transport.addresses(of: id)
         }

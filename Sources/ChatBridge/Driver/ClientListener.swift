@@ -12,6 +12,8 @@ struct ClientListener {
     /// Nil: clients speak IRC as it is.
     var site: WebSocketSite?
     var sts: STSAnnouncement?
+    /// What a browser is given that asks for no WebSocket.
+    var folder: WebFolder?
     /// People with a terminal are served in words.
     var isForPeople = false
     /// Names of TLS clients that ``sts`` is for; none: any name.

@@ -53,9 +53,7 @@ struct WebSocketSite: Sendable {
         }
         guard target.path == path else { return .refused(status: 404, why: "there is nothing at \(target.path)") }
         let host = target.host
-        guard origins.contains(.any) || hosts.contains(host) || NetworkAddress(host) != nil else {
-            return .refused(status: 421, why: "the Host \"\(host)\" is not among the listener's hosts")
-        }
+        if let refusal = judge(host: host) { return refusal }
         let written = request.headers.all("Origin")
         // Programs that are no browsers have none.
         if !written.isEmpty {
@@ -68,6 +66,12 @@ struct WebSocketSite: Sendable {
             }
         }
         return .admitted(client: proxies.contains(peer) ? Self.client(request, proxies) : nil)
+    }
+
+    /// Nil: the listener is called that.
+    func judge(host: String) -> Verdict? {
+        if origins.contains(.any) || hosts.contains(host) || NetworkAddress(host) != nil { return nil }
+        return .refused(status: 421, why: "the Host \"\(host)\" is not among the listener's hosts")
     }
 
     /// The last address that is not a trusted proxy's: earlier entries were written by the client.

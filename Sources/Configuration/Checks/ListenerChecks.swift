@@ -67,6 +67,9 @@ extension ConfigurationCompletion {
         {
             report(place, "origins are for browsers: bind = \"ws://…\" or \"wss://…\"")
         }
+        if !bind.isWebSocket, !listener.webRoot.isEmpty, let place = origin("\(path).web_root") {
+            report(place, "web_root is for browsers: bind = \"ws://…\" or \"wss://…\"")
+        }
         if bind.isWebSocket, listener.plain != ListenerConfiguration().plain, let place = origin("\(path).plain") {
             report(place, "plain is for people with telnet: browsers have a WebSocket")
         }

@@ -20,6 +20,8 @@ package struct ListenerConfiguration: Equatable, Sendable {
     package var origins: [OriginPattern] = [.ownHost]
     /// Names by which clients reach the listener, in lower case.
     package var hosts: [String] = []
+    /// A folder for browsers that ask for no WebSocket; empty: none.
+    package var webRoot = ""
     /// People with a terminal are served in words.
     package var plain = PlainUse.on
     package var proxyProtocol = ProxyProtocolUse.off
@@ -76,6 +78,9 @@ package struct ListenerConfiguration: Equatable, Sendable {
                 `ws://`, `wss://`: accepted Host names, besides addresses, `localhost` and the server's name; \
                 `ircs://`: the names with an STS policy, by default any
                 """),
+        ConfigurationKey(
+            "web_root", \.webRoot, .string(),
+            about: "`ws://`, `wss://`: a folder with a browser client, such as gamja, served on the same port; read at start"),
         ConfigurationKey(
             "plain", \.plain, .choice,
             about: """

@@ -68,6 +68,7 @@ struct Screen {
         guard mode != self.mode else { return }
         erase()
         self.mode = mode
+        if mode == .characters { output += "\r" }
     }
 
     // MARK: - Lines that stay
