@@ -34,7 +34,9 @@ struct WebFolder: Sendable {
         }
         defer { closedir(entries) }
         while let entry = readdir(entries) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
             // Hidden files are nobody's business, such as those of a repository.
             if name.hasPrefix(".") { continue }
             var status = stat()
@@ -70,7 +72,8 @@ struct WebFolder: Sendable {
         let isKnown = request.headers.listItems("If-None-Match").contains { $0 == file.tag || $0 == "W/" + file.tag }
         var headers = HTTPHeaders([
             ("Connection", "close"), ("Date", date), ("ETag", file.tag), ("Cache-Control", "no-cache"),
-            ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "SAMEORIGIN"),
+            ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
+            ("X-Frame-Options", "SAMEORIGIN"),
         ])
         if !isKnown {
             headers.append(name: "Content-Type", value: file.type)

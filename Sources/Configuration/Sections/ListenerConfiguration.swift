@@ -80,7 +80,9 @@ package struct ListenerConfiguration: Equatable, Sendable {
                 """),
         ConfigurationKey(
             "web_root", \.webRoot, .string(),
-            about: "`ws://`, `wss://`: a folder with a browser client, such as gamja, served on the same port; read at start"),
+            about:
+                "`ws://`, `wss://`: a folder with a browser client, such as gamja, served on the same port; read at start"
+        ),
         ConfigurationKey(
             "plain", \.plain, .choice,
             about: """
