@@ -6,7 +6,7 @@ import select
 import time
 
 from hostile import round_trip
-from marks import slow
+from marks import alone, slow
 from peer import PATIENCE, envelope, new_id, wait_until
 from plain_screen import (
     AYT, DO, DONT, ECHO, IAC, IP, KINDS, LINEMODE, NAWS, NOP, SB, SE, SGA, TTYPE, WILL, WONT, open_session, seat, sit, watch_room,
@@ -309,6 +309,7 @@ def negotiation_that_goes_round_is_not_followed(world):
         unharmed(world, ann, remy, "after %d" % option)
 
 
+@alone("measures how long others wait")
 @scenario
 def floods_of_commands_are_bounded(world):
     ann, remy = start(world)
@@ -499,6 +500,7 @@ def what_is_typed_too_fast_is_only_delayed(world):
     assert "\n".join(remy.bodies("fast")).split("\n") == ["fast %d" % number for number in range(300)], "lost, doubled or swapped"
 
 
+@alone("measures how long others wait")
 @scenario
 def random_bytes_harm_nobody(world):
     """Much of telnet's and terminals' bytes among them; the seed is in the result."""

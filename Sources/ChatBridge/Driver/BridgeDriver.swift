@@ -174,7 +174,7 @@ final class BridgeDriver: TransportDelegate {
         var origin = known.origin(of: peer, requestedName: name)
         origin.security = Self.security(of: id, transport)
         bridge.clientOpened(id.client, origin: origin, now: Self.now(transport))
-        if known.isForPeople { plain.open(id, plainSettings(id.client), now: transport.now) }
+        if known.isForPeople { plain.open(id, now: transport.now) }
         run(transport)
     }
 
@@ -265,7 +265,7 @@ final class BridgeDriver: TransportDelegate {
     /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``ConnectionRouter``
     /// maintains.
     func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
-        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline(), plain.nextDeadline]
+        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline(), plain.nextDeadline()]
             .compactMap { $0 }.min()
     }
 

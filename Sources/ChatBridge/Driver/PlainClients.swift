@@ -24,76 +24,57 @@ struct PlainClients {
         init(_ session: PlainSession) { self.session = session }
     }
 
-    private struct Opening {
-        var entrance: Entrance
-        var settings: PlainSettings
-        var until: MonotonicInstant
-    }
-
-    private var openings: [ConnectionID: Opening] = [:]
+    private var openings: [ConnectionID: Entrance] = [:]
     private(set) var peers: [ConnectionID: Peer] = [:]
+    /// When an undecided connection has been silent for long enough, or a session wants its timer.
+    private var deadlines = DeadlineHeap<ConnectionID>()
 
     var isEmpty: Bool { openings.isEmpty && peers.isEmpty }
 
-    mutating func open(_ id: ConnectionID, _ settings: PlainSettings, now: MonotonicInstant) {
-        openings[id] = Opening(
-            entrance: Entrance(verbs: Self.verbs), settings: settings, until: now + Entrance.patience)
+    mutating func open(_ id: ConnectionID, now: MonotonicInstant) {
+        openings[id] = Entrance(verbs: Self.verbs)
+        deadlines.set(id, at: now + Entrance.patience)
     }
 
     /// What an undecided connection has said.
-    mutating func takeHeld(_ id: ConnectionID) -> [UInt8]? { openings[id]?.entrance.takeHeld() }
+    mutating func takeHeld(_ id: ConnectionID) -> [UInt8]? { openings[id]?.takeHeld() }
 
     mutating func remove(_ id: ConnectionID) {
         openings[id] = nil
         peers[id] = nil
+        deadlines.cancel(id)
     }
 
-    enum Verdict {
-        /// It is no connection of this kind, or no more: the bytes are the IRC server's.
-        case program([UInt8]?)
-        case undecided
-        case person(Peer, [UInt8])
+    /// Takes the first bytes of a connection; nil: it is none of these, or none any more.
+    mutating func received(
+        _ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, now: MonotonicInstant
+    ) -> Entrance.Verdict? {
+        guard let verdict = openings[id]?.received(bytes) else { return nil }
+        // Who has begun is given the time to end the line.
+        if verdict == .undecided { deadlines.set(id, at: now + Entrance.patience) }
+        return verdict
     }
 
-    /// Takes the first bytes of a connection.
-    mutating func received(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, now: Now) -> Verdict {
-        guard openings[id] != nil else { return .program(nil) }
-        switch openings[id]?.entrance.received(bytes) {
-        case .undecided:
-            // Who has begun is given the time to end the line.
-            openings[id]?.until = now.monotonic + Entrance.patience
-            return .undecided
-        case .program?, nil:
-            let held = openings[id]?.entrance.takeHeld() ?? []
-            openings[id] = nil
-            return .program(held)
-        case .person?: return becomePerson(id, now: now).map { .person($0, $1) } ?? .program(nil)
-        }
-    }
-
-    private mutating func becomePerson(_ id: ConnectionID, now: Now) -> (Peer, [UInt8])? {
-        guard var opening = openings.removeValue(forKey: id) else { return nil }
-        let held = opening.entrance.takeAnswers()
-        let peer = Peer(PlainSession(opening.settings, opening.entrance, now: now))
+    /// An undecided connection is a person's.
+    ///
+    /// - Returns: also what they have answered so far.
+    mutating func enter(_ id: ConnectionID, _ settings: PlainSettings, now: Now) -> (peer: Peer, answers: [UInt8])? {
+        guard var entrance = openings.removeValue(forKey: id) else { return nil }
+        let answers = entrance.takeAnswers()
+        let peer = Peer(PlainSession(settings, entrance, now: now))
         peers[id] = peer
-        return (peer, held)
+        return (peer, answers)
     }
 
-    var nextDeadline: MonotonicInstant? {
-        (openings.values.map(\.until) + peers.values.compactMap { $0.session.nextDeadline }).min()
+    /// After anything that a session did.
+    mutating func settle(_ id: ConnectionID, _ peer: Peer) {
+        guard peers[id] === peer else { return }
+        if let next = peer.session.nextDeadline { deadlines.set(id, at: next) } else { deadlines.cancel(id) }
     }
 
-    /// A connection that has been silent for long enough to be a person's.
-    mutating func popSilent(now: Now) -> (ConnectionID, Peer, [UInt8])? {
-        guard let id = openings.first(where: { $0.value.until <= now.monotonic })?.key,
-            let (peer, held) = becomePerson(id, now: now)
-        else { return nil }
-        return (id, peer, held)
-    }
+    mutating func nextDeadline() -> MonotonicInstant? { deadlines.next() }
 
-    func due(now: MonotonicInstant) -> [ConnectionID] {
-        peers.filter { $0.value.session.nextDeadline.map { $0 <= now } ?? false }.map(\.key)
-    }
+    mutating func popDue(_ now: MonotonicInstant) -> ConnectionID? { deadlines.popDue(now) }
 }
 
 extension BridgeDriver {
@@ -115,31 +96,35 @@ extension BridgeDriver {
             run(peer, id, transport)
             return true
         }
-        switch plain.received(id, bytes, now: now) {
-        case .program(nil): return false
-        case .program(let held?):
+        switch plain.received(id, bytes, now: now.monotonic) {
+        case nil: return false
+        case .undecided?: break
+        case .person?: begin(id, transport)
+        case .program?:
+            let held = plain.takeHeld(id) ?? []
+            plain.remove(id)
             held.withUnsafeBytes { bridge.clientReceived(id.client, $0, now: now) }
-            run(transport)
-        case .undecided: break
-        case .person(let peer, let held): begin(peer, id, held, transport)
         }
         return true
     }
 
-    private func begin(_ peer: PlainClients.Peer, _ id: ConnectionID, _ held: [UInt8], _ transport: Transport) {
+    private func begin(_ id: ConnectionID, _ transport: Transport) {
+        let now = Self.now(transport)
+        guard let (peer, answers) = plain.enter(id, plainSettings(id.client), now: now) else { return }
         peer.session.begin()
-        held.withUnsafeBytes { peer.session.received($0, now: Self.now(transport)) }
+        answers.withUnsafeBytes { peer.session.received($0, now: now) }
         run(peer, id, transport)
-        run(transport)
     }
 
     func plainTimersFired(_ transport: Transport) {
         let now = Self.now(transport)
-        while let (id, peer, held) = plain.popSilent(now: now) { begin(peer, id, held, transport) }
-        for id in plain.due(now: now.monotonic) {
-            guard let peer = plain.peers[id] else { continue }
-            peer.session.timerFired(now: now)
-            run(peer, id, transport)
+        while let id = plain.popDue(now.monotonic) {
+            if let peer = plain.peers[id] {
+                peer.session.timerFired(now: now)
+                run(peer, id, transport)
+            } else {
+                begin(id, transport)
+            }
         }
     }
 
@@ -150,6 +135,7 @@ extension BridgeDriver {
     }
 
     private func run(_ peer: PlainClients.Peer, _ id: ConnectionID, _ transport: Transport) {
+        defer { plain.settle(id, peer) }
         for action in peer.session.takeActions() {
             switch action {
             case .toTerminal(let bytes): transport.send(id, ByteSlice(copying: bytes))

@@ -13,13 +13,16 @@ struct PlainRoom {
 
     /// Messages that are remembered for that.
     private static let maxMessages = 200
+    /// More are not named.
+    private static let maxTyping = 20
     /// Nicks for the Tab key. In a larger room the rest is typed.
     private static let maxMembers = 5000
 
     /// With its `#`.
     let name: String
     private(set) var messages: [Message] = []
-    private(set) var members: [String] = []
+    /// By their nicks in lower case.
+    private var nicks: [String: String] = [:]
     /// The oldest message that was shown, by its id or time.
     var oldest: (id: String?, time: String)?
     /// The newest that was shown, for the read marker.
@@ -59,31 +62,33 @@ struct PlainRoom {
 
     // MARK: - Members
 
+    /// In the order of the alphabet.
+    var members: [String] { nicks.sorted { $0.key < $1.key }.map(\.value) }
+
+    func has(_ nick: String) -> Bool { nicks[nick.lowercased()] != nil }
+
     mutating func enter(_ nick: String) {
-        guard members.count < Self.maxMembers, !members.contains(where: { PlainNames.areSame($0, nick) }) else {
-            return
-        }
-        members.append(nick)
+        if nicks.count < Self.maxMembers { nicks[nick.lowercased()] = nick }
     }
 
     mutating func leave(_ nick: String) {
-        members.removeAll { PlainNames.areSame($0, nick) }
+        nicks[nick.lowercased()] = nil
         stopTyping(nick)
     }
 
     mutating func rename(_ nick: String, to other: String) {
-        guard let index = members.firstIndex(where: { PlainNames.areSame($0, nick) }) else { return }
-        members[index] = other
+        guard nicks.removeValue(forKey: nick.lowercased()) != nil else { return }
+        nicks[other.lowercased()] = other
         stopTyping(nick)
     }
 
-    mutating func forgetMembers() { members = [] }
+    mutating func forgetMembers() { nicks = [:] }
 
     // MARK: - The moment
 
     mutating func type(_ nick: String, until: MonotonicInstant) {
         stopTyping(nick)
-        typing.append((nick, until))
+        if typing.count < Self.maxTyping { typing.append((nick, until)) }
     }
 
     mutating func stopTyping(_ nick: String) { typing.removeAll { PlainNames.areSame($0.nick, nick) } }

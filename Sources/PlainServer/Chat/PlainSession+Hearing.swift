@@ -130,8 +130,7 @@ extension PlainSession {
             if isOwn(who) {
                 line(ScreenText("You \(isKick ? "were removed from" : "left") \(place)\(isKick ? why : "").", .dim))
                 leftRoom(index)
-            } else if message.command != "QUIT" || rooms[index].members.contains(where: { PlainNames.areSame($0, who) })
-            {
+            } else if message.command != "QUIT" || rooms[index].has(who) {
                 rooms[index].leave(who)
                 news("← \(who) \(action)\(why)", in: place)
             }

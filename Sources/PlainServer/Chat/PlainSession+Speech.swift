@@ -229,6 +229,7 @@ extension PlainSession {
     }
 
     func showFound(_ batch: IRCBatches.Batch) {
+        if let label = batch.head.tag("label")?.value { requests[label] = nil }
         let lines = batch.lines.filter { $0.command == "PRIVMSG" || $0.command == "NOTICE" }
         guard !lines.isEmpty else { return line(ScreenText("Nothing was found.", .dim)) }
         for message in lines {
