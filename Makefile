@@ -7,7 +7,7 @@
 #                             (SOAK=20m, SEED=n)
 #   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
 #   make conformance          the long suites, each within an hour on two cores: conformance-laws (with many seeds),
-#                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients) and
+#                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients, a browser) and
 #                             conformance-autobahn
 #   make bench                the benchmarks
 #   make binary               the binary of a release, .build-release/chatbridge, with the Swift runtime inside
@@ -77,6 +77,7 @@ conformance-scenarios: setup
 conformance-clients: setup
 	scripts/real-clients
 	scripts/one-account
+	scripts/test-studio
 
 conformance-autobahn: setup
 	scripts/autobahn full

@@ -104,9 +104,15 @@ let package = Package(
                 "JSONText",
                 "Transport", "WireBytes",
             ]),
-        core(
-            "Studio",
-            ["ChatModel", "Dialects", "JSONText", "WSProtocol", "HTTPProtocol", "Transport", "WireBytes"]),
+        .target(
+            name: "Studio",
+            dependencies: [
+                "ChatModel", "CSQLite", "Dialects", "Digests", "JSONText", "WSProtocol", "HTTPProtocol", "Transport",
+                "WireBytes",
+            ],
+            // The page for browsers, as it is: a document that its authors and tools see as one.
+            resources: [.embedInCode("Page/studio.html")],
+            swiftSettings: strict),
         .executableTarget(
             name: "ChatBridge",
             dependencies: [

@@ -19,8 +19,10 @@ struct ChatBridgeMain {
             case .demo(let options):
                 status = await ServiceCommands.demo(
                     options, environment: environment.withSockets, output: writeOutput, errors: writeError)
-            case .studio(let options, let port):
-                status = await ServiceCommands.studio(options, port: port, output: writeOutput, errors: writeError)
+            case .studio(let options, let port, let database):
+                status = await ServiceCommands.studio(
+                    options, port: port, database: database, environment: environment, output: writeOutput,
+                    errors: writeError)
             case .check(let options, let check) where check.connect:
                 status = await ConnectCheck.run(
                     options, check, environment: environment, output: writeOutput, errors: writeError)

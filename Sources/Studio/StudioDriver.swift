@@ -2,9 +2,9 @@ import ChatModel
 import Transport
 import WireBytes
 
-/// A running studio: the relay, and its visitors if wanted, on a loop and thread of its own.
+/// A running studio: the rooms, and their visitors if wanted, on a loop and thread of its own.
 ///
-///     let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: true)
+///     let studio = try await StudioDriver.start(port: 0, settings: settings)
 ///     connect("ws://127.0.0.1:\(studio.port)/lobby")
 ///     studio.greet(room: "lobby", name: "ada")
 ///     studio.stop()
@@ -22,19 +22,18 @@ public final class StudioDriver: Sendable {
 
     /// - Parameters:
     ///   - host: the address or name to listen on. The studio accepts all clients, so anything but the machine itself
-    ///     is a
-    ///     decision.
+    ///     is a decision.
     ///   - port: 0 for any free one.
-    ///   - rooms: rooms that the page names and a visitor waits in. Every other path is a room as well.
-    ///   - visitor: whether there are visitors.
-    /// - Throws: ``TransportError`` when there is no thread, or the address is not available.
+    ///   - database: a SQLite file for rooms and files; nil keeps them in memory.
+    /// - Throws: ``TransportError`` when there is no thread, or the address is not available; ``StudioDatabaseError``.
     public static func start(
-        host: String = "127.0.0.1", port: Int, rooms: [String], visitor: Bool
+        host: String = "127.0.0.1", port: Int, settings: StudioSettings = StudioSettings(), database: String? = nil
     ) async throws -> StudioDriver {
         let loop = try NetworkLoop.start(name: "studio")
         do {
             let address = try await loop.run { transport in
-                transport.attach(StudioRouter(visitedRooms: visitor ? rooms : []))
+                transport.attach(
+                    try StudioRouter(settings, database: database, at: transport.wallClockMilliseconds))
                 return try transport.listen(ListenOptions(.host(host, port: port))).1
             }
             return StudioDriver(port: address.port ?? port, loop: loop)
@@ -49,6 +48,11 @@ public final class StudioDriver: Sendable {
         loop.enqueue { ($0.delegate as? StudioRouter)?.newcomer(name, room: room, transport: $0) }
     }
 
+    /// Tells the page where IRC over WebSocket is. From any thread; does not wait.
+    public func announce(relay: String) {
+        loop.enqueue { ($0.delegate as? StudioRouter)?.announce(relay: relay) }
+    }
+
     /// Says goodbye and ends the loop. From any thread; does not wait, see ``waitUntilStopped()``. Again is harmless.
     public func stop() {
         loop.enqueue { ($0.delegate as? StudioRouter)?.shutDown($0) }
@@ -61,15 +65,24 @@ public final class StudioDriver: Sendable {
 
 // MARK: -
 
-/// Runs the relay and the visitors on a transport. Everything here happens on the loop.
+/// Runs the rooms and the visitors on a transport. Everything here happens on the loop.
 private final class StudioRouter: TransportDelegate {
     private var server: StudioServer
     private var visitors: [String: StudioVisitor] = [:]
     private var randomness = BufferedSystemRandom()
+    private let database: StudioDatabase?
 
-    init(visitedRooms: [String]) {
-        server = StudioServer(visitedRooms: visitedRooms)
-        for room in visitedRooms { visitors[room] = StudioVisitor(room: room) }
+    init(_ settings: StudioSettings, database path: String?, at milliseconds: Int64) throws(StudioDatabaseError) {
+        if let path { database = try StudioDatabase(path: path) } else { database = nil }
+        var randomness = BufferedSystemRandom()
+        let key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &randomness) }
+        server = StudioServer(settings, key: key, at: ChatTimestamp(milliseconds: milliseconds))
+        if let database {
+            try database.forEachChange { server.replay($0) }
+            try database.forEachFile { server.restoreFile(name: $0, mime: $1, bytes: $2) }
+            server.startRecording()
+        }
+        for room in settings.visitedRooms { visitors[room] = StudioVisitor(room: room) }
     }
 
     // MARK: Requests
@@ -77,6 +90,8 @@ private final class StudioRouter: TransportDelegate {
     func newcomer(_ name: String, room: String, transport: Transport) {
         visitors[room]?.newcomer(name, now: transport.now, using: &randomness)
     }
+
+    func announce(relay: String) { server.announce(relay: relay) }
 
     func shutDown(_ transport: Transport) {
         run(server.shutDown(now: transport.now), transport)
@@ -90,11 +105,13 @@ private final class StudioRouter: TransportDelegate {
     }
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
-        run(server.bytesReceived(StudioPeerID(rawValue: id.rawValue), bytes, now: transport.now), transport)
+        run(
+            server.bytesReceived(
+                StudioPeerID(rawValue: id.rawValue), bytes, now: transport.now, at: wall(transport)), transport)
     }
 
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
-        server.peerClosed(StudioPeerID(rawValue: id.rawValue))
+        run(server.peerClosed(StudioPeerID(rawValue: id.rawValue), at: wall(transport)), transport)
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
@@ -125,12 +142,17 @@ private final class StudioRouter: TransportDelegate {
                     visitors[room]?.frameReceived($0, now: transport.now, wall: wall(transport), using: &randomness)
                 }
                 say(frames ?? [], in: room, transport)
+            case .joined(let room, let name): visitors[room]?.joined(name, now: transport.now, using: &randomness)
+            // A practice backend goes on without its disk: what is not written is gone after a restart.
+            case .store(let changes): try? database?.append(changes)
+            case .storeFile(let name, let mime, let bytes):
+                try? database?.addFile(name: name, mime: mime, content: bytes)
             }
         }
     }
 
     private func say(_ frames: [[UInt8]], in room: String, _ transport: Transport) {
-        for frame in frames { run(server.broadcast(frame, to: room), transport) }
+        for frame in frames { run(server.broadcast(frame, to: room, at: wall(transport)), transport) }
     }
 
     private func wall(_ transport: Transport) -> ChatTimestamp {

@@ -27,7 +27,7 @@ private final class AdminStage: @unchecked Sendable {
     ) async throws {
         let own = try folder ?? StoreDriverTests.Folder()
         self.folder = own
-        studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        studio = try await StudioDriver.start(port: 0)
         let configuration = try load(
             """
             [server]

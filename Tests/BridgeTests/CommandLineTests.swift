@@ -42,9 +42,11 @@ struct CommandLineTests {
         CommandLineCase(
             "run --state-dir /s --log-level debug --color never",
             .run(GlobalOptions(stateDirectory: "/s", logLevel: .debug, color: .never))),
-        CommandLineCase("studio", .studio(GlobalOptions(), port: nil)),
-        CommandLineCase("studio --port 0", .studio(GlobalOptions(), port: 0)),
-        CommandLineCase("--port=65535 studio", .studio(GlobalOptions(), port: 65535)),
+        CommandLineCase("studio", .studio(GlobalOptions(), port: nil, database: nil)),
+        CommandLineCase("studio --port 0", .studio(GlobalOptions(), port: 0, database: nil)),
+        CommandLineCase(
+            "studio --database chat.db", .studio(GlobalOptions(), port: nil, database: "chat.db")),
+        CommandLineCase("--port=65535 studio", .studio(GlobalOptions(), port: 65535, database: nil)),
         CommandLineCase("check", .check(GlobalOptions(), CheckOptions())),
         CommandLineCase("check --frame - --room a", .check(GlobalOptions(), CheckOptions(frame: "-", room: "a"))),
         CommandLineCase("check --connect --room a", .check(GlobalOptions(), CheckOptions(connect: true, room: "a"))),

@@ -27,7 +27,8 @@ struct ConnectCheckTests {
 
     @Test("a room whose backend answers is usable, and each step has its time")
     func good() async throws {
-        let studio = try await StudioDriver.start(host: "127.0.0.1", port: 0, rooms: ["lobby"], visitor: true)
+        let studio = try await StudioDriver.start(
+            port: 0, settings: StudioSettings(visitedRooms: ["lobby"]))
         let result = await run("[[rooms]]\nname = \"lobby\"\nurl = \"ws://127.0.0.1:\(studio.port)/lobby\"")
         studio.stop()
         studio.waitUntilStopped()

@@ -106,7 +106,7 @@ struct HealthTests {
 
     @Test("a bridge answers that it lives, and is ready when its room was up")
     func service() async throws {
-        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let studio = try await StudioDriver.start(port: 0)
         let service = try await Self.start(backend: studio.port)
         let stage = try await HTTPStage()
         #expect(try await Self.ask(stage, service, "/healthz") == "200 ok\n")
@@ -134,7 +134,7 @@ struct HealthTests {
     @Test("a room that is not required is no reason, a failed one is")
     func requiredAndFailed() async throws {
         let stage = try await HTTPStage()
-        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let studio = try await StudioDriver.start(port: 0)
         let optional = try await Self.start(backend: stage.port, "required = false")
         #expect(try await Self.ask(stage, optional, "/readyz?strict") == "200 {\"ready\":true,\"reasons\":[]}\n")
         optional.shutdown()

@@ -316,7 +316,7 @@ struct StatusServiceTests {
 
     @Test("metrics, status and page are served as they are asked for")
     func served() async throws {
-        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let studio = try await StudioDriver.start(port: 0)
         let service = try await Self.start(backend: studio.port, "serve = [\"health\", \"metrics\", \"status\"]")
         let port = try #require(service.httpAddresses.first?.port)
         let stage = try await HTTPStage()
@@ -348,7 +348,7 @@ struct StatusServiceTests {
 
     @Test("with a token everything but health asks for it")
     func guarded() async throws {
-        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: false)
+        let studio = try await StudioDriver.start(port: 0)
         let service = try await Self.start(
             backend: studio.port,
             "serve = [\"health\", \"metrics\", \"status\"]\ntoken = \"0123456789abcdef\"\nroom_labels = false")

@@ -1,5 +1,6 @@
 import ChatModel
 import Dialects
+import Foundation
 import Studio
 import Testing
 import Transport
@@ -148,7 +149,8 @@ private struct StudioTestClient: Sendable {
     private func withStudio(
         visitor: Bool, _ body: (StudioDriver, NetworkLoop) async throws -> Void
     ) async throws {
-        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: visitor)
+        let studio = try await StudioDriver.start(
+            port: 0, settings: StudioSettings(visitedRooms: visitor ? ["lobby"] : []))
         let loop = try NetworkLoop.start(name: "studio-test")
         await loop.run { $0.attach(StudioTestClients()) }
         defer {
@@ -216,7 +218,7 @@ private struct StudioTestClient: Sendable {
 
     @Test("stopping says goodbye, and the port is free afterwards")
     func stops() async throws {
-        let studio = try await StudioDriver.start(port: 0, rooms: ["lobby"], visitor: true)
+        let studio = try await StudioDriver.start(port: 0, settings: StudioSettings(visitedRooms: ["lobby"]))
         let loop = try NetworkLoop.start(name: "studio-test")
         await loop.run { $0.attach(StudioTestClients()) }
         let ada = try await StudioTestClient.connect(loop, port: studio.port, path: "/lobby")
@@ -229,20 +231,63 @@ private struct StudioTestClient: Sendable {
         studio.stop()
         studio.waitUntilStopped()
         studio.greet(room: "lobby", name: "nobody hears this")
-        let again = try await StudioDriver.start(port: studio.port, rooms: [], visitor: false)
+        let again = try await StudioDriver.start(port: studio.port)
         #expect(again.port == studio.port)
         again.stop()
         again.waitUntilStopped()
     }
 
+    /// A path in a directory that is removed afterwards.
+    private func withDatabase(_ body: (String) async throws -> Void) async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "studio-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await body(directory.appending(path: "studio.db").path)
+    }
+
+    @Test("with a database, rooms are there after a restart; without, they are not")
+    func persists() async throws {
+        try await withDatabase { path in
+            for (database, isKept) in [(path, false), (path, true), (nil, false)] as [(String?, Bool)] {
+                let studio = try await StudioDriver.start(port: 0, database: database)
+                let loop = try NetworkLoop.start(name: "studio-test")
+                await loop.run { $0.attach(StudioTestClients()) }
+                let ada = try await StudioTestClient.connect(loop, port: studio.port, path: "/typed/lobby")
+                let history = try #require(await ada.hearText(containing: "chat.history"))
+                #expect(history.contains("remember me") == isKept)
+                await ada.say(
+                    #"{"type":"chat.message","payload":{"room":"lobby","id":"m1","senderId":"a","senderName":"Ada","#
+                        + #""text":"remember me \u0000 'too'","sentAt":1}}"#)
+                #expect(await ada.hearText(containing: #""state":"sent""#) != nil)
+                studio.stop()
+                loop.stop()
+                studio.waitUntilStopped()
+                loop.waitUntilStopped()
+            }
+        }
+    }
+
+    @Test("a file that is no database, or one of another program, is an error and stays as it is")
+    func refusesForeignFiles() async throws {
+        try await withDatabase { path in
+            let text = Data("not a database, but a diary of some length".utf8)
+            try text.write(to: URL(filePath: path))
+            await #expect(throws: StudioDatabaseError.self) { try await StudioDriver.start(port: 0, database: path) }
+            #expect(try Data(contentsOf: URL(filePath: path)) == text)
+            await #expect(throws: StudioDatabaseError.self) {
+                try await StudioDriver.start(port: 0, database: path + "/below")
+            }
+        }
+    }
+
     @Test("a port that is taken is an error, not a trap")
     func refusesTakenPorts() async throws {
-        let studio = try await StudioDriver.start(port: 0, rooms: [], visitor: false)
+        let studio = try await StudioDriver.start(port: 0)
         await #expect(throws: TransportError.self) {
-            try await StudioDriver.start(port: studio.port, rooms: [], visitor: false)
+            try await StudioDriver.start(port: studio.port)
         }
         await #expect(throws: TransportError.portOutOfRange(70_000)) {
-            try await StudioDriver.start(port: 70_000, rooms: [], visitor: false)
+            try await StudioDriver.start(port: 70_000)
         }
         studio.stop()
         studio.waitUntilStopped()

@@ -198,7 +198,7 @@ import WireBytes
     func answersHead() throws {
         let stage = StudioStage()
         stage.connect(1)
-        stage.feed(1, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+        stage.feed(1, "HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         let answer = stage.answer(of: 1)
         #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix("\r\n\r\n"))
         #expect(!answer.contains("Content-Length: 0"))
@@ -210,12 +210,12 @@ import WireBytes
         var status: Int
     }
 
-    static let socketHeaders = "Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    static let socketHeaders = "Host: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 
     @Test(
         "a request that cannot be served is refused and ended",
         arguments: [
-            RequestRow(testDescription: "POST", request: "POST / HTTP/1.1\r\nHost: x\r\n\r\n", status: 405),
+            RequestRow(testDescription: "POST", request: "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", status: 405),
             RequestRow(testDescription: "not HTTP", request: "NICK ada\r\nUSER ada 0 * :ada\r\n\r\n", status: 400),
             RequestRow(
                 testDescription: "no key, RFC 6455 §4.2.1",

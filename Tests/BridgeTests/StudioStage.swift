@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import ChatModel
 import HTTPProtocol
 import Studio
 import WSProtocol
@@ -102,9 +103,19 @@ final class StudioStage {
     private var raw: [UInt64: [UInt8]] = [:]
     private(set) var closed: Set<UInt64> = []
     private(set) var relayed: [String] = []
+    private(set) var joined: [String] = []
+    /// Changes for a store, once it records.
+    private(set) var stored: [String] = []
     var now = MonotonicInstant(nanoseconds: 0)
 
-    init(visitedRooms: [String] = []) { server = StudioServer(visitedRooms: visitedRooms) }
+    /// The time of day of everything.
+    static let wall = ChatTimestamp(milliseconds: 1_763_695_136_500)
+
+    init(_ settings: StudioSettings = StudioSettings()) {
+        server = StudioServer(settings, key: [UInt8](repeating: 7, count: 32), at: Self.wall)
+    }
+
+    convenience init(visitedRooms: [String]) { self.init(StudioSettings(visitedRooms: visitedRooms)) }
 
     var peerCount: Int { server.peerCount }
     var nextDeadline: MonotonicInstant? { server.nextDeadline() }
@@ -123,23 +134,26 @@ final class StudioStage {
     }
 
     func feed(_ id: UInt64, _ slice: ByteSlice) {
-        run(slice.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now) })
+        run(slice.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now, at: Self.wall) })
     }
 
     func feed(_ id: UInt64, _ bytes: [UInt8]) {
-        run(bytes.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now) })
+        run(bytes.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now, at: Self.wall) })
     }
 
     func feed(_ id: UInt64, _ text: String) { feed(id, ByteSlice(text)) }
 
-    func leave(_ id: UInt64) { server.peerClosed(StudioPeerID(rawValue: id)) }
+    func leave(_ id: UInt64) { run(server.peerClosed(StudioPeerID(rawValue: id), at: Self.wall)) }
 
     func advance(by time: Duration) {
         now = now + time
         run(server.deadlineReached(now: now))
     }
 
-    func broadcast(_ text: String, to room: String) { run(server.broadcast(Array(text.utf8), to: room)) }
+    func broadcast(_ text: String, to room: String) { run(server.broadcast(Array(text.utf8), to: room, at: Self.wall)) }
+
+    func startRecording() { server.startRecording() }
+    func replay(_ change: String) { server.replay(change) }
 
     func shutDown() { run(server.shutDown(now: now)) }
 
@@ -160,6 +174,9 @@ final class StudioStage {
                 closed.insert(id.rawValue)
             case .relayed(let room, let frame):
                 relayed.append("\(room): \(String(decoding: frame, as: UTF8.self))")
+            case .joined(let room, let name): joined.append("\(room): \(name)")
+            case .store(let records): stored += records
+            case .storeFile(let name, _, _): stored.append(name)
             }
         }
     }

@@ -37,6 +37,7 @@ private final class VisitorBench {
     }
 
     func newcomer(_ name: String) { visitor.newcomer(name, now: now, using: &random) }
+    func joined(_ name: String) { visitor.joined(name, now: now, using: &random) }
 
     /// - Returns: the message's id.
     @discardableResult
@@ -327,6 +328,37 @@ private final class VisitorBench {
         bench.wait(StudioVisitor.greetingLimit)
         #expect(bench.said.count == 1)
         #expect(bench.said.first?.contains("ada") == true)
+    }
+
+    @Test("asked to stop, it says no more until it hears its name; it goes on reading, and answers barriers")
+    func isQuietWhenAsked() {
+        let bench = VisitorBench()
+        bench.say("ada", "please stop typing")
+        bench.wait(.seconds(30))
+        #expect(bench.said.count == 1)
+        bench.say("ada", "hello")
+        bench.say("ben", "are you there?")
+        bench.joined("cyd")
+        bench.say("ada", "ping-1")
+        bench.wait(.seconds(30))
+        #expect(bench.said.count == 2)
+        #expect(bench.said.last?.contains("pong-1") == true)
+        bench.say("ada", "Remy, hello")
+        bench.wait(.seconds(30))
+        #expect(bench.said.count == 3)
+        bench.say("ben", "and now?")
+        bench.wait(.seconds(30))
+        #expect(bench.said.count == 4)
+    }
+
+    @Test("a person who joins again after an outage is not greeted again")
+    func greetsOnce() {
+        let bench = VisitorBench()
+        bench.joined("ada")
+        bench.wait(.seconds(30))
+        bench.joined("ada")
+        bench.wait(.seconds(30))
+        #expect(bench.said.count == 1)
     }
 
     @Test("it does not answer itself, nor a visitor of another room")

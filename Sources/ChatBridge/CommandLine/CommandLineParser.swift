@@ -61,8 +61,8 @@ struct CheckOptions: Equatable, Sendable {
 enum Invocation: Equatable, Sendable {
     case run(GlobalOptions)
     case demo(GlobalOptions)
-    /// `port` nil: the studio's own choice.
-    case studio(GlobalOptions, port: UInt16?)
+    /// `port` nil: the studio's own choice; `database` nil: in memory.
+    case studio(GlobalOptions, port: UInt16?, database: String?)
     case check(GlobalOptions, CheckOptions)
     case config(GlobalOptions, ConfigOptions)
     case completion(CompletionShell)
@@ -130,7 +130,7 @@ enum CommandLineParser {
         case .run: return .run(options)
         case .demo: return .demo(options)
         case .studio:
-            return .studio(options, port: try port(split))
+            return .studio(options, port: try port(split), database: split.value(of: "database"))
         case .check:
             return .check(options, try checkOptions(split))
         case .completion:

@@ -49,6 +49,14 @@ package struct BackendConfiguration: Equatable, Sendable {
     static let rows = ownRows + RoomConfiguration.rows.map { $0.lifted(to: \Self.room) }
 }
 
+extension BackendConfiguration {
+    package init(name: String, room: RoomConfiguration) {
+        self.init()
+        self.name = name
+        self.room = room
+    }
+}
+
 extension ConfigurationForm where Value == HTTPURL? {
     /// A place without query; an empty text: none.
     static var httpBase: Self {

@@ -32,6 +32,8 @@ package struct ListenerConfiguration: Equatable, Sendable {
     /// The port that plain listeners lead to; nil: the one that is bound.
     package var stsPort: Int?
 
+    package init() {}
+
     /// The owner and the group may connect.
     package static let defaultMode: UInt32 = 0o660
 

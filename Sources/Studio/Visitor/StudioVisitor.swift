@@ -12,6 +12,7 @@ public import WireBytes
 // - Every message of others is acknowledged with a read receipt, ``readingTime`` after it came.
 // - A message is answered after typing, unless an answer to its sender is already on its way or ``maxAnswers`` are.
 // - `ping-X` is answered `pong-X` at once; programs use it as a barrier.
+// - Asked to stop, it says no more until it hears its name.
 // - It never answers itself, which includes visitors of other rooms: they are one person. In an empty room, due frames
 //   are dropped.
 
@@ -61,6 +62,8 @@ public struct StudioVisitor {
     private var newcomers: [String] = []
     private var knownPeople: Set<String> = []
     private var knownNames: Set<String> = []
+    /// They asked it to be: it reads, answers `ping-X`, and waits until it hears its name.
+    private var isQuiet = false
     /// How often each topic was answered, to take its texts in turn.
     private var turns: [String: Int] = [:]
 
@@ -76,6 +79,12 @@ public struct StudioVisitor {
     }
 
     // MARK: - Events
+
+    /// A person called `name` has joined, or joined again after an outage: only those who are new are greeted.
+    public mutating func joined(_ name: String, now: MonotonicInstant, using rng: inout some RandomNumberGenerator) {
+        guard !isQuiet, !knownNames.contains(StudioScript.printable(name)) else { return }
+        newcomer(name, now: now, using: &rng)
+    }
 
     /// A person called `name` has joined. They will be greeted, again if they were before.
     public mutating func newcomer(_ name: String, now: MonotonicInstant, using rng: inout some RandomNumberGenerator) {
@@ -162,7 +171,12 @@ public struct StudioVisitor {
         guard onTheirWay.count < Self.maxAnswers, !onTheirWay.contains(where: { $0.person == person }) else { return }
 
         let name = StudioScript.printable(message.sender.name)
+        if isQuiet {
+            guard StudioScript.calls(Self.name, in: message.text) else { return }
+            isQuiet = false
+        }
         let row = StudioScript.row(for: message.text)
+        if row.topic == StudioScript.quietTopic { isQuiet = true }
         let turn = turns[row.topic, default: 0]
         turns[row.topic] = (turn + 1) % row.texts.count
         let facts = StudioScript.Facts(name: name, room: room, time: StudioScript.timeOfDay(wall.milliseconds))

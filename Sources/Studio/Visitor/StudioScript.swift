@@ -33,8 +33,13 @@ enum StudioScript {
 
     // MARK: - The table
 
+    static let quietTopic = "quiet"
+
     static let rows: [Row] = [
         Row(topic: "ping", words: ["ping"], texts: [{ "\($0.name): pong" }]),
+        Row(
+            topic: quietTopic, words: ["stop", "quiet", "silence", "shush", "hush", "enough"],
+            texts: [{ "\($0.name): I will be quiet. Say my name, Remy, when you want me back." }]),
         Row(
             topic: "typing", words: ["typing", "type", "types"], typing: longTyping,
             texts: [
@@ -56,7 +61,7 @@ enum StudioScript {
             texts: [
                 {
                     "\($0.name): say hello, ping, typing, read or time, or ask me something. A word like ping-42 is "
-                        + "answered pong-42 at once."
+                        + "answered pong-42 at once. Say stop, and I am quiet."
                 }
             ]),
         Row(
@@ -123,6 +128,9 @@ enum StudioScript {
         let last = text.utf8.reversed().first { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }
         return last == UInt8(ascii: "?") ? question : features
     }
+
+    /// Whether `name`, ASCII letters, is a word of `text`.
+    static func calls(_ name: String, in text: String) -> Bool { words(of: text).contains(ASCII.lowercased(name)) }
 
     /// Runs of ASCII letters, in lower case.
     private static func words(of text: String) -> Set<String> {

@@ -16,9 +16,11 @@ enum StudioRoomName {
         var path = target.prefix { $0 != "?" && $0 != "#" }
         while path.last == "/" { path.removeLast() }
         guard let last = path.split(separator: "/").last else { return fallback }
-        guard let name = HTTPURL.percentDecoded(String(last)), name.utf8.count <= maxBytes,
-            name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-        else { return nil }
+        guard let name = HTTPURL.percentDecoded(String(last)), isValid(name) else { return nil }
         return name
+    }
+
+    static func isValid(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= maxBytes && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 }
