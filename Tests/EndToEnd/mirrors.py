@@ -315,10 +315,10 @@ def account_for(messages, word, count, doubles=0):
     return extra
 
 
-def await_number(setting, name, word, number, patience=None):
-    """Until the tool shows that one; all messages there."""
+def await_number(setting, name, word, number, patience=None, since=0):
+    """Until the tool shows that one; all messages there, or all but the first `since`."""
     def last():
-        found = setting.tools.messages(name)
+        found = setting.tools.messages(name, since)
         return found if number in numbers(found, word) else None
 
     return wait_until(

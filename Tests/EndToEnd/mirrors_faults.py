@@ -188,6 +188,8 @@ def ten_thousand(m, tool):
         say_all(ann, ["n %d" % number for number in range(count, count + 250)], chunk=125)
         count += 250
         if count % 500 == 0:
+            # Those that pile up are one long outage, with pauses of a minute.
+            await_number(m, tool, "n", count - 251, patience=120, since=count - 251)
             for kind, arguments in FAULTS[chance.choice(names)]:
                 m.tools.fault(tool, kind, **arguments)
         if count in (2500, 5000, 7500):
