@@ -5,6 +5,7 @@
 #   make test                 all tests, the built program driven from outside, and two minutes of a soak
 #   make soak                 kills, cuts, stalls, a full disk, clock jumps: no message lost, duplicated or reordered
 #                             (SOAK=20m, SEED=n)
+#   make pictures             those in docs/pictures, of the demo in a headless Chromium
 #   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
 #   make conformance          the long suites, each within an hour on two cores: conformance-laws (with many seeds),
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients, a browser) and
@@ -25,7 +26,7 @@ SEED ?=
 # The factor of property-test cases relative to `make test`: half an hour on two cores.
 LAW_FACTOR ?= 30
 
-.PHONY: setup build run test soak check bench format clean
+.PHONY: setup build run test pictures soak check bench format clean
 .PHONY: binary install uninstall archive deb image release test-packaging
 .PHONY: conformance conformance-laws conformance-scenarios conformance-clients conformance-autobahn
 
@@ -49,6 +50,9 @@ test: setup
 	$(if $(TESTS),,CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/end-to-end --quick)
 	$(if $(TESTS),,scripts/soak --self-test)
 	$(if $(TESTS),,SOAK=2m SEED=$(or $(SEED),1) CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/soak)
+
+pictures: setup
+	scripts/make-pictures
 
 soak: setup
 	SOAK=$(SOAK) SEED=$(SEED) scripts/soak

@@ -128,7 +128,7 @@ private struct StudioTestClient: Sendable {
     }
 
     func hearText(containing part: String) async -> String? {
-        let heard = await hear { if case .text(let text) = $0 { text.contains(part) } else { false } }
+        let heard = await hear { if case .text(let text) = $0 { part.isEmpty || text.contains(part) } else { false } }
         return if case .text(let text) = heard { text } else { nil }
     }
 }

@@ -147,7 +147,7 @@ import WireBytes
             RefusalRow(method: "POST", target: "/api/auth/refresh", body: #"{"refresh_token":"x"}"#, status: 401),
             RefusalRow(method: "GET", target: "/api/rooms", status: 403),
             RefusalRow(method: "GET", target: "/api/rooms", token: "a.b.c", status: 401),
-            RefusalRow(method: "GET", target: "/api/rooms", token: "", status: 401),
+            RefusalRow(method: "GET", target: "/api/rooms", token: "", status: 403),
             RefusalRow(method: "GET", target: "/api/files/none.png", status: 404),
         ])
     func refusesCalls(row: RefusalRow) {

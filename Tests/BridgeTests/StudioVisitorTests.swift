@@ -352,7 +352,7 @@ private final class VisitorBench {
     }
 
     @Test("a person who joins again after an outage is not greeted again")
-    func greetsOnce() {
+    func greetsOnceAfterAnOutage() {
         let bench = VisitorBench()
         bench.joined("ada")
         bench.wait(.seconds(30))

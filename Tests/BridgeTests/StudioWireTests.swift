@@ -4,6 +4,7 @@ import Dialects
 import JSONText
 import Studio
 import Testing
+import WSProtocol
 import WireBytes
 
 /// One room, and clients of each wire in it.

@@ -46,6 +46,8 @@ class Program:
             assert line, "the program ended: " + said
             said += line.decode()
         self.page, self.port = found[0], int(found[1])
+        listening = re.search(r"127\.0\.0\.1 port (\d+)|127\.0\.0\.1 (\d+)", said)
+        self.irc_port = int(listening[1] or listening[2]) if listening else None
         return self
 
     async def __aexit__(self, *_):
@@ -87,6 +89,42 @@ class Writer:
             if frame["type"] == "chat.receipt" and identifier in frame["payload"]["ids"]:
                 return
         raise AssertionError("the studio ended the session")
+
+
+class Terminal:
+    """A person with telnet: keys out, and what was written so far."""
+
+    def __init__(self, port, name):
+        self.port, self.name, self.text = port, name, ""
+
+    async def __aenter__(self):
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.task = asyncio.create_task(self.read())
+        # DO ECHO, DO SUPPRESS-GO-AHEAD, a terminal type and a size.
+        self.writer.write(bytes([255, 253, 1, 255, 253, 3, 255, 250, 24, 0]) + b"xterm" + bytes([255, 240, 255, 250, 31, 0, 100, 0, 40, 255, 240]))
+        await self.sees("Your name")
+        self.type(self.name + "\r")
+        await self.sees("Which room")
+        self.type("lobby\r")
+        await self.sees("#lobby>")
+        return self
+
+    async def __aexit__(self, *_):
+        self.task.cancel()
+        self.writer.close()
+
+    async def read(self):
+        while data := await self.reader.read(65536):
+            self.text += data.decode("utf-8", "replace")
+
+    def type(self, text):
+        self.writer.write(text.encode())
+
+    async def sees(self, words, since=0, patience=DEADLINE):
+        end = asyncio.get_running_loop().time() + patience
+        while words not in self.text[since:]:
+            assert asyncio.get_running_loop().time() < end, "not within %g s: %s in %r" % (patience, words, self.text[since:][-500:])
+            await asyncio.sleep(0.005)
 
 
 def shown(text):
@@ -179,6 +217,43 @@ class PageTest(unittest.IsolatedAsyncioTestCase):
         # Leaving is told as well.
         await ben.close()
         await ada.until("[...document.querySelectorAll('#log .event')].some(e => e.textContent === 'Ben left')")
+
+    async def test_browser_irc_and_telnet(self):
+        """Each sees the others' typing within 300 ms, and that they have read."""
+        program = await self.demo()
+        ada = await self.tab(program, "Ada", nick="colette")
+        await ada.focus()
+        loop = asyncio.get_running_loop()
+        async with Terminal(program.irc_port, "bob") as bob:
+            await ada.until("irc.current.members.size >= 3", "all are there")
+
+            async def page_sees(what, began):
+                await ada.until(what)
+                return loop.time() - began
+
+            # Who types: telnet, the page, IRC.
+            began = loop.time()
+            bob.type("h")
+            delays = [await page_sees("document.querySelector('#typing').textContent.includes('bob')", began)]
+            since, began = len(bob.text), loop.time()
+            await ada.type("#text", "f")
+            await bob.sees("Ada is typing", since, 0.3)
+            since = len(bob.text)
+            await ada.type("#irc-text", "i")
+            await bob.sees("colette", since, 0.3)
+            self.assertLess(max(delays), 0.3)
+            # Who says something, and who has read it.
+            since = len(bob.text)
+            bob.type("ello from telnet\r")
+            await ada.until(shown("hello from telnet"))
+            await bob.sees("read by", since)
+            await bob.sees("Ada", since)
+            await ada.type("#text", "rom the page")
+            await ada.key("Enter")
+            await bob.sees("from the page", since)
+            await ada.until(
+                "[...active.entries].some(m => m.isOwn && m.text === 'from the page' && m.readers.has('bob') && m.readers.has('colette'))",
+                "telnet and IRC have read it")
 
     async def test_files(self):
         program = await self.demo()

@@ -75,8 +75,9 @@ enum CommandTable {
         CommandRow(
             name: .demo, summary: "run with a built-in chat backend to try it out", operandName: nil, flags: [],
             details: [
-                "Needs no configuration: connect an IRC client to 127.0.0.1:6667 and join #lobby, or open the page.",
-                "The page is a chat client of the backend, with an IRC client and both wires beside it.",
+                "Needs no configuration: connect an IRC client to 127.0.0.1:6667 and join",
+                "#lobby, use telnet, or open the page: a chat client of the backend, with an",
+                "IRC client and both wires beside it.",
             ]),
         CommandRow(
             name: .studio, summary: "only the built-in chat backend, to connect to", operandName: nil,
@@ -85,8 +86,8 @@ enum CommandTable {
                 CommandFlag("database", value: "FILE", "a SQLite file for rooms and files; default: in memory"),
             ],
             details: [
-                "A chat server to test a configuration against: envelope, jwt-rooms, swiftchat and typed, "
-                    + "by the path of the address, and a page for browsers."
+                "A chat server to test a configuration against: envelope, jwt-rooms,",
+                "swiftchat and typed, by the path of the address, and a page for browsers.",
             ]),
         CommandRow(
             name: .check, summary: "check the configuration and say what is wrong", operandName: nil,

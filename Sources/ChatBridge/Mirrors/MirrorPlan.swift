@@ -71,9 +71,7 @@ struct MirrorPlan: Equatable, Sendable {
     var queue: MirrorQueue.Settings {
         var settings = MirrorQueue.Settings(name: name)
         settings.maxAge = configuration.retry.maxAge
-        let most = form?.traits.postsAtOnce ?? 1
-        // Messages that a reader there would see as one are put together on request only.
-        settings.maxPosts = min(configuration.batch.maxMessages ?? (configuration.kind == .json ? most : 1), most)
+        settings.maxPosts = min(configuration.batch.maxMessages, form?.traits.postsAtOnce ?? 1)
         settings.maxWait = configuration.batch.maxWait
         return settings
     }

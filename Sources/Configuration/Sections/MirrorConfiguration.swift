@@ -287,15 +287,12 @@ package struct MirrorRetryConfiguration: Equatable, Sendable {
 }
 
 package struct MirrorBatchConfiguration: Equatable, Sendable {
-    /// Nil: as many as wait, where the form keeps them apart; else 1.
-    package var maxMessages: Int?
+    package var maxMessages = 1
     package var maxWait: Duration = .zero
 
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
-            "max_messages", \.maxMessages, ConfigurationForm<Int>.integer(1...100).optional(from: 1),
-            about: "messages in one request",
-            usual: "1; of `json` 100", example: "10"),
+            "max_messages", \.maxMessages, .integer(1...100), about: "messages in one request"),
         ConfigurationKey(
             "max_wait", \.maxWait, .duration(), about: "how long a first message waits for others"),
     ]
