@@ -10,6 +10,7 @@ import asyncio
 import pathlib
 import struct
 import sys
+import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -17,6 +18,11 @@ from browser import Browser  # noqa: E402
 from test_page import IS_OPEN, Program, Writer, shown  # noqa: E402
 
 SIZE = (1180, 720)
+
+
+def now():
+    """As the dialect writes times: seconds since 2001."""
+    return time.time() - 978307200
 
 
 def chunks(data):
@@ -62,8 +68,13 @@ async def take(directory):
         await tab.theme("light")
         frames = []
 
+        async def to_the_end():
+            """Of both wires, where what has just happened stands."""
+            await tab.evaluate("for (const list of [$('json'), $('lines')]) list.scrollTop = list.scrollHeight")
+
         async def frame(seconds):
             path = directory / "frame.png"
+            await to_the_end()
             await tab.picture(path)
             frames.append((path.read_bytes(), seconds))
             path.unlink()
@@ -76,7 +87,7 @@ async def take(directory):
 
         async with Writer(program, name="Grace Hopper") as grace:
             await grace.send("chat.presence", userId="id-Grace Hopper", userName="Grace Hopper", state="joined")
-            await grace.say("Is anybody from the kitchen here?")
+            await grace.say("Is anybody from the kitchen here?", sentAt=now())
             await tab.until(shown("kitchen here"))
             await asyncio.sleep(1)
             await frame(1)
@@ -91,13 +102,14 @@ async def take(directory):
             await grace.send("chat.typing", active=True)
             await tab.until("document.querySelector('#typing').textContent.includes('Grace')")
             await frame(1.2)
-            await grace.say("Save me a bowl")
+            await grace.say("Save me a bowl", sentAt=now())
             await tab.until(shown("Save me"))
             await asyncio.sleep(0.5)
             await frame(2)
             for theme in ("light", "dark"):
                 await tab.theme(theme)
                 await asyncio.sleep(0.2)
+                await to_the_end()
                 await tab.picture(directory / ("both-sides-%s.png" % theme))
         (directory / "both-sides.apng").write_bytes(animation(frames))
     for path in sorted(directory.glob("both-sides*")):
