@@ -43,14 +43,14 @@ class Tab:
             raise AssertionError("%s\n%s" % (expression, details.get("exception", {}).get("description", details)))
         return answer["result"].get("value")
 
-    async def until(self, expression, what=None):
+    async def until(self, expression, what=None, patience=DEADLINE):
         """Waits until the expression is true, as the page changes."""
-        end = asyncio.get_running_loop().time() + DEADLINE
+        end = asyncio.get_running_loop().time() + patience
         while True:
             if await self.evaluate("!!(%s)" % expression):
                 return
             if asyncio.get_running_loop().time() > end:
-                raise AssertionError("not within %d s: %s" % (DEADLINE, what or expression))
+                raise AssertionError("not within %d s: %s" % (patience, what or expression))
             # The next frame, in which something may have changed.
             await self.evaluate("new Promise(done => setTimeout(done, 30))")
 

@@ -386,17 +386,18 @@ class PageTest(unittest.IsolatedAsyncioTestCase):
         await tab.evaluate("""window.longest = 0;
             new PerformanceObserver(list => { for (const entry of list.getEntries()) longest = Math.max(longest, entry.duration); }).observe({ entryTypes: ['longtask'] });""")
         # As fast as frames come, to the very beginning and back.
-        await tab.evaluate("""window.climb = new Promise(done => { const step = () => {
-            timeline.log.scrollTop -= 700;
-            timeline.from === 0 && !active.hasMore && timeline.log.scrollTop === 0 ? done() : requestAnimationFrame(step); }; step(); }); 0""")
-        await tab.evaluate("climb")
+        await tab.evaluate("""window.step = () => { timeline.log.scrollTop -= 700;
+            window.isUp = timeline.from === 0 && !active.hasMore && timeline.log.scrollTop === 0;
+            if (!isUp) requestAnimationFrame(step); }; step()""")
+        # Without a graphics card there are few frames a second.
+        await tab.until("window.isUp", "the beginning", 180)
         self.assertTrue(await tab.evaluate(shown("message 0,")))
         self.assertEqual(await tab.evaluate("active.entries.filter(m => m.kind === 'message').length"), 10_000)
         self.assertEqual(await tab.evaluate("active.entries.filter(m => m.kind === 'message').every((m, i) => m.text.startsWith('message ' + i + ','))"), True)
         self.assertLess(await tab.evaluate("document.querySelectorAll('#log > li').length"), 500)
-        await tab.evaluate("""window.descend = new Promise(done => { const step = () => {
-            timeline.log.scrollTop += 4000; timeline.isAtEnd ? done() : requestAnimationFrame(step); }; step(); }); 0""")
-        await tab.evaluate("descend")
+        await tab.evaluate("""window.step = () => { timeline.log.scrollTop += 4000;
+            if (!timeline.isAtEnd) requestAnimationFrame(step); }; step()""")
+        await tab.until("timeline.isAtEnd", "the end", 180)
         self.assertTrue(await tab.evaluate(shown("message 9999")))
         longest = await tab.evaluate("longest")
         print("longest task: %d ms" % longest, file=sys.stderr)
