@@ -106,8 +106,8 @@ package final class PlainSession {
     var lastLabel = 0
     /// Own messages that the server has not shown yet, oldest first.
     var pending: [(label: String, text: String, at: MonotonicInstant)] = []
-    /// Labels of requests by commands, with the verb.
-    var requests: [String: String] = [:]
+    /// Labels of what commands have asked for.
+    var requests: Set<String> = []
     /// What was shown last, for dividers.
     var shown: (at: ChatTimestamp, time: LocalTime)?
     /// News of receipts that wait for a line to go with.

@@ -91,7 +91,7 @@ extension PlainSession {
         if state == .proving || state == .registering, message.params.dropFirst().first == "ACCOUNT_REQUIRED" { return }
         let reason = message.params.last ?? ""
         let label = message.tag("label")?.value
-        if let label { requests[label] = nil }
+        if let label { requests.remove(label) }
         if let label, let index = pending.firstIndex(where: { $0.label == label }) {
             let text = pending.remove(at: index).text
             line(ScreenText("Not sent: \"\(PlainNames.excerpt(text))\": \(reason)", .failure))

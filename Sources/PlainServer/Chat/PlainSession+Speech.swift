@@ -40,7 +40,7 @@ extension PlainSession {
     func request(_ verb: String, _ params: [String]) {
         lastLabel += 1
         let label = "p\(lastLabel)"
-        requests[label] = verb
+        requests.insert(label)
         say(IRCMessage(tags: [IRCTag("label", label)], command: verb, params: params))
     }
 
@@ -214,7 +214,7 @@ extension PlainSession {
 
     func showHistory(_ batch: IRCBatches.Batch) {
         let label = batch.head.tag("label")?.value
-        let isAsked = label.flatMap { requests.removeValue(forKey: $0) } != nil
+        let isAsked = label.flatMap { requests.remove($0) } != nil
         let lines = batch.lines.filter { $0.command == "PRIVMSG" || $0.command == "NOTICE" }
         if isAsked {
             guard !lines.isEmpty else { return line(ScreenText("Nothing was said before that.", .dim)) }
@@ -229,7 +229,7 @@ extension PlainSession {
     }
 
     func showFound(_ batch: IRCBatches.Batch) {
-        if let label = batch.head.tag("label")?.value { requests[label] = nil }
+        if let label = batch.head.tag("label")?.value { requests.remove(label) }
         let lines = batch.lines.filter { $0.command == "PRIVMSG" || $0.command == "NOTICE" }
         guard !lines.isEmpty else { return line(ScreenText("Nothing was found.", .dim)) }
         for message in lines {
