@@ -36,7 +36,7 @@ final class AdminService {
 
     /// Calls a verb of the bridge and runs what follows from it.
     func perform<Result>(_ exchange: AdminExchange, _ verb: (Bridge, Now) -> Result) -> Result {
-        let result = verb(bridge, BridgeDriver.now(exchange.transport))
+        let result = verb(bridge, Now(exchange.transport))
         driver.run(exchange.transport)
         return result
     }

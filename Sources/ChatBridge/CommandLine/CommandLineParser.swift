@@ -133,13 +133,7 @@ enum CommandLineParser {
             return .studio(options, port: try port(split), database: split.value(of: "database"))
         case .check:
             return .check(options, try checkOptions(split))
-        case .completion:
-            let names = CompletionShell.allCases.map(\.rawValue)
-            guard let word = split.operands.first, let shell = CompletionShell(rawValue: word) else {
-                let hint = split.operands.first.map { NearestName.hint(for: $0, among: names) } ?? ""
-                throw UsageError(message: "\"completion\" needs a shell: bash, zsh or fish\(hint)")
-            }
-            return .completion(shell)
+        case .completion: return .completion(try shell(split.operands.first))
         case .man: return .man
         case .config: return .config(options, try configOptions(split.operands))
         case .cert: return .cert(try certOptions(split))
@@ -149,16 +143,7 @@ enum CommandLineParser {
                 "--iterations \"\(text)\" is not a number from \(range.lowerBound) to \(range.upperBound)"
             }
             return .hashPassword(iterations: number ?? SCRAMVerifier.defaultIterations)
-        case .mirrors:
-            guard split.operands.first == "test" else {
-                let hint = NearestName.hint(for: split.operands.first ?? "", among: ["test"])
-                throw UsageError(
-                    message: "\"mirrors\" has no \"\(split.operands.first ?? "")\"\(hint); there is test NAME")
-            }
-            guard split.operands.count == 2 else {
-                throw UsageError(message: "\"mirrors test\" needs a mirror: mirrors test NAME")
-            }
-            return .testMirror(options, split.operands[1])
+        case .mirrors: return .testMirror(options, try mirror(split.operands))
         case .status, .reload, .rooms, .clients, .tail, .say, .history, .export, .backup, .forget, .drain:
             throw UsageError(message: "\"\(command.name.rawValue)\" is about a running bridge")
         case .token: return .inspectToken(options, file: try tokenFile(split))
@@ -176,6 +161,24 @@ enum CommandLineParser {
         case .docTables: return .docTables
         case .autobahnServer: return .autobahnServer(port: try port(split) ?? 0)
         }
+    }
+
+    private static func shell(_ word: String?) throws(UsageError) -> CompletionShell {
+        if let shell = word.flatMap(CompletionShell.init(rawValue:)) { return shell }
+        let hint = word.map { NearestName.hint(for: $0, among: CompletionShell.allCases.map(\.rawValue)) } ?? ""
+        throw UsageError(message: "\"completion\" needs a shell: bash, zsh or fish\(hint)")
+    }
+
+    /// The name in `mirrors test NAME`.
+    private static func mirror(_ operands: [String]) throws(UsageError) -> String {
+        guard operands.first == "test" else {
+            let hint = NearestName.hint(for: operands.first ?? "", among: ["test"])
+            throw UsageError(message: "\"mirrors\" has no \"\(operands.first ?? "")\"\(hint); there is test NAME")
+        }
+        guard operands.count == 2 else {
+            throw UsageError(message: "\"mirrors test\" needs a mirror: mirrors test NAME")
+        }
+        return operands[1]
     }
 
     private static func commandName(_ word: String) throws(UsageError) -> CommandName {

@@ -90,7 +90,7 @@ extension BridgeDriver {
         var origin = listener.origin(of: client, requestedName: nil)
         origin.security = Self.security(of: id, transport)
         origin.isWebSocket = true
-        bridge.clientOpened(id.client, origin: origin, now: Self.now(transport))
+        bridge.clientOpened(id.client, origin: origin, now: Now(transport))
         run(transport)
     }
 
@@ -154,7 +154,7 @@ extension BridgeDriver {
             guard hasEvent else { return }
             if !lineFromWebSocket.isEmpty {
                 lineFromWebSocket.withUnsafeBytes {
-                    bridge.clientReceived(id.client, $0, now: Self.now(transport))
+                    bridge.clientReceived(id.client, $0, now: Now(transport))
                 }
                 lineFromWebSocket.removeAll(keepingCapacity: true)
                 run(transport)
@@ -189,7 +189,7 @@ extension BridgeDriver {
     private func endWebSocket(_ id: ConnectionID, _ reason: String, _ transport: Transport) {
         webSockets.remove(id)
         transport.closeAfterFlush(id, linger: Self.clientLinger)
-        bridge.clientClosed(id.client, reason: reason, now: Self.now(transport))
+        bridge.clientClosed(id.client, reason: reason, now: Now(transport))
         run(transport)
     }
 

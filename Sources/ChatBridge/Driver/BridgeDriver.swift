@@ -11,7 +11,7 @@ import WireBytes
 
 /// Runs a ``Bridge`` on an event loop: events of sockets and clocks go in, actions come out, and the one switch below
 /// carries them out. Knows no protocol.
-final class BridgeDriver: TransportDelegate {
+final class BridgeDriver: TransportDelegate, BridgeHost {
     /// How long a closed client may take to read its last lines.
     static let clientLinger: Duration = .seconds(2)
     /// How long a backend may take to read the last bytes before the connection is closed.
@@ -54,8 +54,6 @@ final class BridgeDriver: TransportDelegate {
     private let store: StoreDriver?
     /// Files over HTTP, where they are served.
     private(set) var media: MediaRoutes?
-    /// What the status page shows, where it is served.
-    private(set) var board: StatusBoard?
     /// Rooms in tools elsewhere.
     private(set) var mirrors: MirrorService?
 
@@ -91,34 +89,24 @@ final class BridgeDriver: TransportDelegate {
         self.isStopped = stopped
     }
 
-    static func now(_ transport: Transport) -> Now {
-        Now(monotonic: transport.now, wall: ChatTimestamp(milliseconds: transport.wallClockMilliseconds))
-    }
-
     /// A room's connection to its backend, while there is one.
     func connection(of room: RoomID) -> ConnectionID? { connectionsByRoom[room] }
 
     /// Has files served over HTTP.
     func serve(_ media: MediaRoutes) { self.media = media }
 
-    /// Has the status served over HTTP.
-    func serve(_ board: StatusBoard, now: MonotonicInstant) {
-        self.board = board
-        board.attach(self, now: now)
-    }
-
     /// Has rooms mirrored.
     func serve(_ mirrors: MirrorService) { self.mirrors = mirrors }
 
     func start(_ transport: Transport, listeners: [ListenerID: ClientListener]) {
         self.listeners = listeners
-        bridge.start(now: Self.now(transport))
+        bridge.start(now: Now(transport))
         run(transport)
     }
 
     /// Stops in order.
     func shutdown(_ transport: Transport) {
-        bridge.shutdown(now: Self.now(transport))
+        bridge.shutdown(now: Now(transport))
         run(transport)
     }
 
@@ -139,7 +127,7 @@ final class BridgeDriver: TransportDelegate {
     ///   - changed: names of the backends that are new, or have other settings.
     func reload(_ plan: BridgePlan, reconnecting: Set<String>, backends changed: Set<String>, _ transport: Transport) {
         (credentials, upstreamTLS) = plan.access(to: bridge)
-        bridge.reload(plan.settings, reconnecting: reconnecting, backends: changed, now: Self.now(transport))
+        bridge.reload(plan.settings, reconnecting: reconnecting, backends: changed, now: Now(transport))
         plan.equip(backends, names: bridge.backendNames)
         run(transport)
         mirrors?.take(plan.mirrors, now: transport.now, transport)
@@ -173,7 +161,7 @@ final class BridgeDriver: TransportDelegate {
         let name = known.sts == nil ? nil : transport.requestedServerName(id)
         var origin = known.origin(of: peer, requestedName: name)
         origin.security = Self.security(of: id, transport)
-        bridge.clientOpened(id.client, origin: origin, now: Self.now(transport))
+        bridge.clientOpened(id.client, origin: origin, now: Now(transport))
         if known.isForPeople { plain.open(id, now: transport.now) }
         run(transport)
     }
@@ -185,20 +173,20 @@ final class BridgeDriver: TransportDelegate {
 
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
         guard let room = roomsByConnection[id] else { return }
-        bridge.upstreamConnected(room, now: Self.now(transport))
+        bridge.upstreamConnected(room, now: Now(transport))
         run(transport)
     }
 
     func connectionSecured(_ id: ConnectionID, transport: Transport) {
         guard let room = roomsByConnection[id], securing.remove(room) != nil else { return }
-        bridge.upstreamSecured(room, now: Self.now(transport))
+        bridge.upstreamSecured(room, now: Now(transport))
         run(transport)
     }
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         if let room = roomsByConnection[id] {
             traffic.upstreamReceived(bytes.count)
-            bridge.upstreamReceived(room, bytes, now: Self.now(transport))
+            bridge.upstreamReceived(room, bytes, now: Now(transport))
         } else if !webSockets.isEmpty, let peer = webSockets.peers[id] {
             traffic.clientReceived(bytes.count)
             return webSocketReceived(id, peer, bytes, transport)
@@ -207,13 +195,13 @@ final class BridgeDriver: TransportDelegate {
         } else {
             traffic.clientReceived(bytes.count)
             if !plain.isEmpty, plainReceived(id, bytes, transport) { return run(transport) }
-            bridge.clientReceived(id.client, bytes, now: Self.now(transport))
+            bridge.clientReceived(id.client, bytes, now: Now(transport))
         }
         run(transport)
     }
 
     func connectionDrained(_ id: ConnectionID, transport: Transport) {
-        bridge.clientDrained(id.client, now: Self.now(transport))
+        bridge.clientDrained(id.client, now: Now(transport))
         run(transport)
     }
 
@@ -221,7 +209,7 @@ final class BridgeDriver: TransportDelegate {
         if let room = roomsByConnection.removeValue(forKey: id) {
             connectionsByRoom[room] = nil
             securing.remove(room)
-            bridge.upstreamClosed(room, reason: end.description, now: Self.now(transport))
+            bridge.upstreamClosed(room, reason: end.description, now: Now(transport))
         } else if webSockets.endOpening(id) != nil {
             return
         } else {
@@ -238,10 +226,10 @@ final class BridgeDriver: TransportDelegate {
     private func clientClosed(_ client: ClientID, _ end: StreamEnd, isWebSocket: Bool, _ transport: Transport) {
         switch end {
         case .endOfStream where !isWebSocket, .tlsTruncated where !isWebSocket:
-            if bridge.clientEnded(client, now: Self.now(transport)) {
+            if bridge.clientEnded(client, now: Now(transport)) {
                 transport.continueHalfClosed(ConnectionID(rawValue: client.rawValue))
             }
-        default: bridge.clientClosed(client, reason: Self.quitReason(end), now: Self.now(transport))
+        default: bridge.clientClosed(client, reason: Self.quitReason(end), now: Now(transport))
         }
     }
 
@@ -258,7 +246,7 @@ final class BridgeDriver: TransportDelegate {
         if housekeeping.isDue(now) { ProcessMemory.releaseFreed() }
         endLateOpenings(transport)
         if !plain.isEmpty { plainTimersFired(transport) }
-        bridge.timerFired(now: Self.now(transport))
+        bridge.timerFired(now: Now(transport))
         run(transport)
     }
 
@@ -368,22 +356,22 @@ final class BridgeDriver: TransportDelegate {
             transport.closeAfterFlush(client.connection, linger: Self.clientLinger)
         case .readCredentials(let room, _):
             hasAnswered = true
-            bridge.credentialsRead(room, credentials(room), now: Self.now(transport))
+            bridge.credentialsRead(room, credentials(room), now: Now(transport))
         case .readTokens(let id):
             backends.readTokens(id) { tokens, transport in
-                Self.tell(transport) { $0.tokensRead(id, tokens, now: $1) }
+                transport.tellBridge { $0.tokensRead(id, tokens, now: $1) }
             }
         case .saveTokens(let id, let tokens):
             backends.saveTokens(id, tokens) { outcome, transport in
-                Self.tell(transport) { $0.tokensSaved(id, outcome, now: $1) }
+                transport.tellBridge { $0.tokensSaved(id, outcome, now: $1) }
             }
         case .readSecrets(let id):
             backends.readSecrets(id) { outcome, transport in
-                Self.tell(transport) { $0.secretsRead(id, outcome, now: $1) }
+                transport.tellBridge { $0.secretsRead(id, outcome, now: $1) }
             }
         case .callBackend(let call, let order):
             backends.call(order, transport) { outcome, transport in
-                Self.tell(transport) { $0.backendAnswered(call, order.backend, outcome, now: $1) }
+                transport.tellBridge { $0.backendAnswered(call, order.backend, outcome, now: $1) }
             }
         case .connectUpstream(let room, let endpoint, let isSecure, let timeout):
             connect(room, to: endpoint, isSecure: isSecure, timeout: timeout, transport)
@@ -456,13 +444,6 @@ final class BridgeDriver: TransportDelegate {
         }
     }
 
-    /// Passes an asynchronous answer to the bridge, if it still exists, and runs the resulting actions.
-    static func tell(_ transport: Transport, _ verb: (Bridge, Now) -> Void) {
-        guard let driver = transport.bridgeDriver else { return }
-        verb(driver.bridge, now(transport))
-        driver.run(transport)
-    }
-
     /// Checks a password on another thread; false when too many wait.
     private func submit(
         _ check: PasswordCheck, then: @escaping @Sendable (BridgeDriver, PasswordVerdict, Transport) -> Void
@@ -481,7 +462,6 @@ final class BridgeDriver: TransportDelegate {
         passwordChecked(check, .unavailable, transport)
     }
 
-    /// Checks the password of an upload; the verdict goes to ``MediaRoutes/uploadChecked(_:_:_:)``.
     func checkUpload(_ check: PasswordCheck, _ transport: Transport) {
         if !submit(check, then: { $0.media?.uploadChecked(check.attempt, $1, $2) }) {
             media?.uploadChecked(check.attempt, .unavailable, transport)
@@ -492,17 +472,17 @@ final class BridgeDriver: TransportDelegate {
         let isTaken = passwordWorkers.submit { [loop] in
             let verifier = hashing.verifier()
             loop.enqueue { transport in
-                Self.tell(transport) { $0.passwordHashed(hashing.client, attempt: hashing.attempt, verifier, now: $1) }
+                transport.tellBridge { $0.passwordHashed(hashing.client, attempt: hashing.attempt, verifier, now: $1) }
             }
         }
         guard !isTaken else { return }
         note(BridgeNote(.warn, "client-login-overload", "too many passwords wait to be hashed; one was not"))
-        bridge.passwordHashed(hashing.client, attempt: hashing.attempt, nil, now: Self.now(transport))
+        bridge.passwordHashed(hashing.client, attempt: hashing.attempt, nil, now: Now(transport))
         run(transport)
     }
 
     private func passwordChecked(_ check: PasswordCheck, _ verdict: PasswordVerdict, _ transport: Transport) {
-        bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Self.now(transport))
+        bridge.passwordChecked(check.client, attempt: check.attempt, verdict, now: Now(transport))
         run(transport)
     }
 }

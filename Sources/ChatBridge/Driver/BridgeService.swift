@@ -39,8 +39,8 @@ struct BridgeService {
             let (addresses, httpAddresses) = try await loop.run { transport throws(TransportError) in
                 let reload = ConfigurationReload(
                     configuration, instanceID: instanceID, environment: environment, journal: journal, log: log,
-                    reread: reread, now: BridgeDriver.now(transport).wall)
-                let (router, media) = plan.router(
+                    reread: reread, now: Now(transport).wall)
+                let (router, board) = plan.router(
                     stored: stored?.state, store: stored?.driver, reload: reload, journal: journal, loop: loop,
                     transport, note: note, stopped: { end.finish() })
                 transport.attach(router)
@@ -48,7 +48,7 @@ struct BridgeService {
                 if stopsOnSignals { try stopOnSignals(log, reload, transport) }
                 let (listeners, addresses) = try plan.listen(transport)
                 let httpAddresses = try plan.serveHTTP(
-                    router, media, store: stored?.driver, reload: reload, transport)
+                    router, board, store: stored?.driver, reload: reload, transport)
                 plan.serveAdmin(router.admin, environment, log, transport)
                 stored?.driver.start(on: loop)
                 router.bridge.start(transport, listeners: listeners)

@@ -111,7 +111,7 @@ final class StoreDriver: Sendable {
         // On the loop's next turn: the bridge may react with another order that has no room. Later orders cannot be
         // settled before this report, since their settlements are queued behind it.
         loop.enqueue { transport in
-            BridgeDriver.tell(transport) { $0.storeOverflowed(ticket, changes, now: $1) }
+            transport.tellBridge { $0.storeOverflowed(ticket, changes, now: $1) }
         }
     }
 
@@ -120,7 +120,7 @@ final class StoreDriver: Sendable {
         on loop: NetworkLoop, _ verb: @escaping @Sendable (Bridge, Answer, Now) -> Void
     ) -> @Sendable (Answer) -> Void {
         { answer in
-            loop.enqueue { transport in BridgeDriver.tell(transport) { verb($0, answer, $1) } }
+            loop.enqueue { transport in transport.tellBridge { verb($0, answer, $1) } }
         }
     }
 

@@ -4,8 +4,9 @@ import WireBytes
 /// Shares one loop between the bridge and other clients: routes events to the owners of connections.
 ///
 /// The bridge owns all unclaimed connections. A loop has one deadline; the router sets the earliest of all.
-final class ConnectionRouter: TransportDelegate {
+final class ConnectionRouter: BridgeLoop {
     let bridge: BridgeDriver
+    var host: any BridgeHost { bridge }
     let httpServer: HTTPServer
     let serviceManager: ServiceManagerClient?
     /// The admin socket, where there is one.

@@ -15,7 +15,7 @@ final class MediaFiles {
     private let store: MediaStore
     private let backends: BackendDriver
     private let loop: NetworkLoop
-    private unowned let bridge: BridgeDriver
+    private unowned let host: any BridgeHost
     private let note: (BridgeNote) -> Void
     private let workers: WorkPool
 
@@ -55,14 +55,14 @@ final class MediaFiles {
     private var sweepAt = MonotonicInstant(nanoseconds: .min)
 
     init(
-        _ links: SignedFileLinks, store: MediaStore, workers: WorkPool, backends: BackendDriver, bridge: BridgeDriver,
+        _ links: SignedFileLinks, store: MediaStore, workers: WorkPool, backends: BackendDriver, host: any BridgeHost,
         loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
     ) {
         self.links = links
         self.store = store
         self.workers = workers
         self.backends = backends
-        self.bridge = bridge
+        self.host = host
         self.loop = loop
         self.note = note
     }
@@ -78,7 +78,7 @@ final class MediaFiles {
     // MARK: - Opening
 
     private func open(_ exchange: HTTPExchange, _ transport: Transport) {
-        switch links.file(at: exchange.target.path, now: BridgeDriver.now(transport).wall) {
+        switch links.file(at: exchange.target.path, now: Now(transport).wall) {
         case .failure(.unknown): exchange.respond(404, "There is no such file\n", transport: transport)
         case .failure(.expired): exchange.respond(410, "This link has expired\n", transport: transport)
         case .success(let file):
@@ -137,7 +137,7 @@ final class MediaFiles {
 
     private func ask(_ wish: Waiting, _ transport: Transport) {
         guard wish.exchange.isOpen else { return ended(wish.number) }
-        switch bridge.bridge.fileAccess(wish.file, now: BridgeDriver.now(transport)) {
+        switch host.bridge.fileAccess(wish.file, now: Now(transport)) {
         case .unknown:
             ended(wish.number)
             wish.exchange.respond(404, "There is no such file\n", transport: transport)
@@ -155,7 +155,7 @@ final class MediaFiles {
             }
             waiting.append(wish)
         }
-        bridge.run(transport)
+        host.run(transport)
     }
 
     private func ended(
@@ -169,8 +169,8 @@ final class MediaFiles {
                 isMissing ? 404 : 502,
                 isMissing ? "There is no such file\n" : "The backend does not give the file\n", transport: transport)
         }
-        bridge.bridge.fileCredentialsRefused(backend, generation: generation, now: BridgeDriver.now(transport))
-        bridge.run(transport)
+        host.bridge.fileCredentialsRefused(backend, generation: generation, now: Now(transport))
+        host.run(transport)
         var again = wish
         again.refused = generation
         waiting.append(again)
@@ -185,7 +185,7 @@ final class MediaFiles {
         let isTaken = workers.submit {
             let source = store.open(name)
             loop.enqueue { transport in
-                transport.bridgeDriver?.media?.files.keptOpened(number, name, source, transport)
+                transport.bridgeHost?.media?.files.keptOpened(number, name, source, transport)
             }
         }
         guard isTaken else {
@@ -225,7 +225,7 @@ final class MediaFiles {
         let isTaken = workers.submit {
             let bytes = source.read(part)
             loop.enqueue { transport in
-                transport.bridgeDriver?.media?.files.keptRead(number, bytes, transport)
+                transport.bridgeHost?.media?.files.keptRead(number, bytes, transport)
             }
         }
         guard isTaken else {
@@ -250,7 +250,7 @@ final class MediaFiles {
         guard unsavedBytes + count <= MediaBounds.unsavedBytes else { return notKept("the write queue is full") }
         let isTaken = workers.submit {
             let why = store.keep(file.name, file.bytes)
-            loop.enqueue { $0.bridgeDriver?.media?.files.kept(count, why) }
+            loop.enqueue { $0.bridgeHost?.media?.files.kept(count, why) }
         }
         if isTaken { unsavedBytes += count } else { notKept("the write queue is full") }
     }
@@ -265,15 +265,15 @@ final class MediaFiles {
     func store(_ id: UploadID, _ file: StoredFile) {
         let (store, loop) = (store, loop)
         let finish: @Sendable (String?) -> Void = { why in
-            loop.enqueue { $0.bridgeDriver?.media?.files.stored(id, why, $0) }
+            loop.enqueue { $0.bridgeHost?.media?.files.stored(id, why, $0) }
         }
         if !workers.submit({ finish(store.keep(file.name, file.bytes)) }) { finish("the write queue is full") }
     }
 
     fileprivate func stored(_ id: UploadID, _ why: String?, _ transport: Transport) {
         if let why { notKept(why) }
-        bridge.bridge.uploadStored(id, isStored: why == nil, now: BridgeDriver.now(transport))
-        bridge.run(transport)
+        host.bridge.uploadStored(id, isStored: why == nil, now: Now(transport))
+        host.run(transport)
     }
 
     private func notKept(_ why: String) {

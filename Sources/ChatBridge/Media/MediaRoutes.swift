@@ -23,13 +23,13 @@ final class MediaRoutes: LoopClient {
     /// Pages that may upload with the browser's remembered credentials; other pages must send the password themselves.
     private let origins: [OriginPattern]
     /// The relay's public host, for comparing origins.
-    private let host: String
+    private let publicHost: String
     let files: MediaFiles
     private let journal: UploadJournal
     private let workers: WorkPool
     private let loop: NetworkLoop
     private let note: (BridgeNote) -> Void
-    private unowned let bridge: BridgeDriver
+    private unowned let host: any BridgeHost
 
     private final class Check {
         let gate: HTTPGate
@@ -78,20 +78,20 @@ final class MediaRoutes: LoopClient {
 
     init(
         _ settings: MediaSettings, origins: [OriginPattern], store: MediaStore, journal: UploadJournal,
-        backends: BackendDriver, bridge: BridgeDriver, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
+        backends: BackendDriver, host: any BridgeHost, loop: NetworkLoop, note: @escaping (BridgeNote) -> Void
     ) {
         links = settings.links
-        host = (try? HTTPURL(parsing: settings.links.base))?.host ?? ""
+        publicHost = (try? HTTPURL(parsing: settings.links.base))?.host ?? ""
         maxUploadBytes = settings.maxUploadBytes
         self.origins = origins
-        self.bridge = bridge
+        self.host = host
         self.journal = journal
         self.loop = loop
         self.note = note
         // The disk is one.
         workers = WorkPool(name: "media", maxThreads: 1, maxWaiting: 256)
         files = MediaFiles(
-            settings.links, store: store, workers: workers, backends: backends, bridge: bridge, loop: loop, note: note)
+            settings.links, store: store, workers: workers, backends: backends, host: host, loop: loop, note: note)
     }
 
     var routes: [HTTPRoute] {
@@ -127,7 +127,7 @@ final class MediaRoutes: LoopClient {
     private func sharing(_ head: HTTPRequestHead) -> [(name: String, value: String)] {
         var fields = [(name: "Access-Control-Expose-Headers", value: "Location"), (name: "Vary", value: "Origin")]
         if let origin = head.headers.first("Origin"), head.headers.all("Origin").count == 1,
-            origins.contains(where: { $0.matches(origin, host: host) })
+            origins.contains(where: { $0.matches(origin, host: publicHost) })
         {
             fields += [
                 (name: "Access-Control-Allow-Origin", value: origin),
@@ -141,8 +141,8 @@ final class MediaRoutes: LoopClient {
 
     private func uploadBegins(_ gate: HTTPGate, _ transport: Transport) {
         guard let shown = UploadCredentials(gate.head.headers) else { return refuseStranger(gate, transport) }
-        if case .token = shown, !bridge.bridge.takesUploadTokens { return refuseStranger(gate, transport) }
-        guard !MediaHeaders.mayBeForged(gate.head, origins: origins, host: host) else {
+        if case .token = shown, !host.bridge.takesUploadTokens { return refuseStranger(gate, transport) }
+        guard !MediaHeaders.mayBeForged(gate.head, origins: origins, host: publicHost) else {
             return gate.refuse(
                 403, headers: sharing(gate.head),
                 "A page of another site uploads with a Content-Type of the file or a Content-Disposition\n",
@@ -160,8 +160,8 @@ final class MediaRoutes: LoopClient {
         // where nobody is told apart, somebody's made-up ones must not be everybody's one try.
         let (name, place): (String?, UploadSource) =
             switch shown {
-            case .password(let name, _): (name, bridge.bridge.uploadSource(name, from: visitor.key))
-            case .token: (nil, bridge.bridge.uploadTokenSource(from: visitor.key))
+            case .password(let name, _): (name, host.bridge.uploadSource(name, from: visitor.key))
+            case .token: (nil, host.bridge.uploadTokenSource(from: visitor.key))
             }
         let isSharedAddress = name == nil && visitor.isSharedAddress
         guard let visit = tries.take(for: visitor),
@@ -174,14 +174,14 @@ final class MediaRoutes: LoopClient {
         let check = Check(gate, name: name, place, [visit, turn])
         switch shown {
         case .password(let name, let password):
-            let order = bridge.bridge.uploadCheck(name, password)
+            let order = host.bridge.uploadCheck(name, password)
             checks[order.attempt] = check
-            bridge.checkUpload(order, transport)
+            host.checkUpload(order, transport)
         case .token(let token):
-            switch bridge.bridge.uploadTokenCheck(token, at: place, now: BridgeDriver.now(transport)) {
+            switch host.bridge.uploadTokenCheck(token, at: place, now: Now(transport)) {
             case .begun(let attempt):
                 checks[attempt] = check
-                bridge.run(transport)
+                host.run(transport)
             case .impossible:
                 check.end()
                 refuseStranger(gate, transport)
@@ -205,7 +205,7 @@ final class MediaRoutes: LoopClient {
     /// Source: RFC 9110 §11.6.1; RFC 6750 §3.1.
     private func refuseStranger(_ gate: HTTPGate, token wasRefused: Bool = false, _ transport: Transport) {
         var fields = [(name: "WWW-Authenticate", value: "Basic realm=\"chatbridge\", charset=\"UTF-8\"")]
-        if bridge.bridge.takesUploadTokens {
+        if host.bridge.takesUploadTokens {
             let why = wasRefused ? ", error=\"invalid_token\"" : ""
             fields.append((name: "WWW-Authenticate", value: "Bearer realm=\"chatbridge\"" + why))
         }
@@ -217,10 +217,10 @@ final class MediaRoutes: LoopClient {
     /// The verdict on a password.
     func uploadChecked(_ attempt: UInt64, _ verdict: PasswordVerdict, _ transport: Transport) {
         guard let check = checks.removeValue(forKey: attempt), let name = check.name else { return }
-        let wait = bridge.bridge.uploadChecked(name, at: check.place, verdict, now: BridgeDriver.now(transport))
-        bridge.run(transport)
+        let wait = host.bridge.uploadChecked(name, at: check.place, verdict, now: Now(transport))
+        host.run(transport)
         switch (verdict, wait) {
-        case (.correct, _): admit(check, bridge.bridge.uploader(name), transport)
+        case (.correct, _): admit(check, host.bridge.uploader(name), transport)
         case (.unavailable, _):
             check.end()
             refuseBusy(check.gate, because: Self.manyLogIn, transport)
@@ -276,9 +276,9 @@ final class MediaRoutes: LoopClient {
         lastUpload += 1
         let id = UploadID(rawValue: lastUpload)
         uploading[id] = exchange
-        bridge.bridge.upload(
-            id, file, by: pass.uploader, room: Self.room(exchange.target), now: BridgeDriver.now(transport))
-        bridge.run(transport)
+        host.bridge.upload(
+            id, file, by: pass.uploader, room: Self.room(exchange.target), now: Now(transport))
+        host.run(transport)
     }
 
     /// `?room=NAME`: the room of the message, for scripts that are not on IRC.
@@ -310,7 +310,7 @@ final class MediaRoutes: LoopClient {
         let (journal, loop, link) = (journal, loop, record.link)
         let isTaken = workers.submit {
             let why = journal.append(record)
-            loop.enqueue { $0.bridgeDriver?.media?.uploadKept(link, why, $0) }
+            loop.enqueue { $0.bridgeHost?.media?.uploadKept(link, why, $0) }
         }
         if isTaken { unkept[link] = unkept[link] ?? [] } else { uploadNotKept("the write queue is full") }
     }

@@ -43,7 +43,7 @@ extension MirrorService {
                 429, headers: HTTPHeaders([("Retry-After", "1"), ("Content-Type", "text/plain; charset=utf-8")]),
                 body: Array("too many requests\n".utf8), transport: transport)
         }
-        let now = BridgeDriver.now(transport).wall
+        let now = Now(transport).wall
         let hook = HookRequest(
             method: exchange.head.method, query: exchange.target.query ?? "", headers: exchange.head.headers,
             body: exchange.body, at: now)

@@ -19,7 +19,7 @@ final class MirrorService: ConnectionlessLoopClient {
     /// A room that is not open yet, or takes nothing now, is tried again after this.
     private static let followInterval: Duration = .seconds(1)
 
-    private unowned let driver: BridgeDriver
+    private unowned let host: any BridgeHost
     private let store: StoreDriver?
     private let loop: NetworkLoop
     let installation: String
@@ -45,10 +45,10 @@ final class MirrorService: ConnectionlessLoopClient {
     private var questions: [UInt64: (Result<[StoredMessage], StoreFailure>, Transport) -> Void] = [:]
 
     init(
-        _ driver: BridgeDriver, store: StoreDriver?, stored: StoredState?, loop: NetworkLoop,
+        _ host: any BridgeHost, store: StoreDriver?, stored: StoredState?, loop: NetworkLoop,
         installation: String, note: @escaping (BridgeNote) -> Void
     ) {
-        self.driver = driver
+        self.host = host
         self.store = store
         self.stored = stored?.mirrored ?? []
         storedFirsts = (stored?.rooms ?? [:]).mapValues { room in
@@ -68,12 +68,12 @@ final class MirrorService: ConnectionlessLoopClient {
         networks.owner = self
     }
 
-    var bridge: Bridge { driver.bridge }
+    var bridge: Bridge { host.bridge }
 
     /// Calls a verb of the bridge and runs what follows from it.
     func perform<Result>(_ transport: Transport, _ verb: (Bridge, Now) -> Result) -> Result {
-        let result = verb(bridge, BridgeDriver.now(transport))
-        driver.run(transport)
+        let result = verb(bridge, Now(transport))
+        host.run(transport)
         return result
     }
 
@@ -135,7 +135,7 @@ final class MirrorService: ConnectionlessLoopClient {
         }
         for mirror in mirrors.values {
             for leg in mirror.legs {
-                leg.queue?.timerFired(now: BridgeDriver.now(transport))
+                leg.queue?.timerFired(now: Now(transport))
                 work(leg, of: mirror, transport)
             }
         }
@@ -158,7 +158,7 @@ final class MirrorService: ConnectionlessLoopClient {
                             followAgainAt = now
                             continue
                         }
-                        leg.queue?.logged(room: index, end: end, now: BridgeDriver.now(transport))
+                        leg.queue?.logged(room: index, end: end, now: Now(transport))
                         work(leg, of: mirror, transport)
                     }
                 }
@@ -183,7 +183,7 @@ final class MirrorService: ConnectionlessLoopClient {
                     followAgain(transport)
                     continue
                 }
-                leg.begin(rooms, mirror.plan, installation: installation, now: BridgeDriver.now(transport))
+                leg.begin(rooms, mirror.plan, installation: installation, now: Now(transport))
                 work(leg, of: mirror, transport)
             }
         }
@@ -231,7 +231,7 @@ final class MirrorService: ConnectionlessLoopClient {
         while let actions = leg.queue?.takeActions(), !actions.isEmpty {
             for action in actions { run(action, leg, mirror, transport) }
         }
-        driver.run(transport)
+        host.run(transport)
     }
 
     private func run(_ action: MirrorAction, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
@@ -241,7 +241,7 @@ final class MirrorService: ConnectionlessLoopClient {
                 [weak self, weak leg, weak mirror] outcome, missing, transport in
                 guard let self, let leg, let mirror else { return }
                 let entries = outcome.map { rows in rows.map { self.entry($0, room, leg, mirror, transport) } }
-                leg.queue?.read(entries, missing: missing, now: BridgeDriver.now(transport))
+                leg.queue?.read(entries, missing: missing, now: Now(transport))
                 work(leg, of: mirror, transport)
             }
         case .post(let room, let posts, let isAgain):
@@ -281,7 +281,7 @@ final class MirrorService: ConnectionlessLoopClient {
     ) {
         if case .channel(let channel) = leg.to {
             take(leg.channelOutlet.post(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
-        } else if let step = leg.outlet?.post(posts, isAgain: isAgain, now: BridgeDriver.now(transport).wall) {
+        } else if let step = leg.outlet?.post(posts, isAgain: isAgain, now: Now(transport).wall) {
             take(step, leg, mirror, transport)
         }
     }
@@ -349,7 +349,7 @@ final class MirrorService: ConnectionlessLoopClient {
         if let target = row.target, row.amendment != nil, leg.dropped.contains(target) {
             return MirrorQueue.Entry(sequence: row.sequence, post: nil)
         }
-        let links = bridge.fileLinks(of: place.name, now: BridgeDriver.now(transport))
+        let links = bridge.fileLinks(of: place.name, now: Now(transport))
         let post = source.post(
             row,
             target: { msgid in
@@ -399,7 +399,7 @@ final class MirrorService: ConnectionlessLoopClient {
 
     func settle(_ outcome: MirrorOutcome, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
         leg.queue?.settled(
-            outcome, refused: leg.outlet?.refusal ?? leg.channelOutlet.refusal, now: BridgeDriver.now(transport))
+            outcome, refused: leg.outlet?.refusal ?? leg.channelOutlet.refusal, now: Now(transport))
         work(leg, of: mirror, transport)
     }
 
@@ -426,7 +426,7 @@ final class MirrorService: ConnectionlessLoopClient {
                 continue
             }
             // Without running what follows: the cursor goes to the store with the message.
-            switch bridge.relay(message, in: name, by: mirror.plan.name, now: BridgeDriver.now(transport)) {
+            switch bridge.relay(message, in: name, by: mirror.plan.name, now: Now(transport)) {
             case .done?: insertFirst(post.first, in: name)
             case nil: return .later(reason: "the room \(name) is not open", after: nil)
             default: return .later(reason: "the room \(name) takes no more messages now", after: .seconds(1))
@@ -447,12 +447,12 @@ extension MirrorService {
         case .takenBack:
             // Only what the mirror has brought there.
             guard let original, mirror.ids.isTheirs(original, in: room.key) else { return .taken(ids: []) }
-            done = bridge.takeBack(original, in: room.name, now: BridgeDriver.now(transport))
+            done = bridge.takeBack(original, in: room.name, now: Now(transport))
         case .reaction(let emoji, let operation, _):
             guard let original else { return .taken(ids: []) }
             done = bridge.react(
                 emoji, operation, on: original, as: speaker, origin: post.origin.passing(mirror.plan.place).storedTag,
-                in: room.name, now: BridgeDriver.now(transport))
+                in: room.name, now: Now(transport))
         default: return nil
         }
         return done == nil ? .later(reason: "the room \(room.name) is not open", after: nil) : .taken(ids: [])
@@ -460,5 +460,5 @@ extension MirrorService {
 }
 
 extension Transport {
-    var mirrorService: MirrorService? { bridgeDriver?.mirrors }
+    var mirrorService: MirrorService? { bridgeHost?.mirrors }
 }

@@ -86,7 +86,7 @@ struct MirrorStatus: Equatable {
     }
 }
 
-extension BridgeDriver {
+extension BridgeHost {
     var mirrorStatus: [MirrorStatus] {
         mirrors.map { service in service.all.map { MirrorStatus($0, service.networks) } } ?? []
     }

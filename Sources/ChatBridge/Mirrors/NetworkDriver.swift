@@ -65,7 +65,7 @@ final class NetworkDriver: LoopClient {
             link.connectAt = nil
             leaving.append(link)
             guard let transport else { continue }
-            link.network.stop(now: BridgeDriver.now(transport))
+            link.network.stop(now: Now(transport))
             run(link, transport)
         }
     }
@@ -74,7 +74,7 @@ final class NetworkDriver: LoopClient {
         _ post: MirrorPost, to channel: String, of name: String, token: UInt64, _ transport: Transport
     ) -> IRCNetwork.Acceptance {
         guard let link = links[name] else { return .notNow }
-        let acceptance = link.network.post(post, to: channel, token: token, now: BridgeDriver.now(transport))
+        let acceptance = link.network.post(post, to: channel, token: token, now: Now(transport))
         run(link, transport)
         return acceptance
     }
@@ -113,13 +113,13 @@ final class NetworkDriver: LoopClient {
 
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport) {
         guard let link = link(id) else { return }
-        link.network.opened(now: BridgeDriver.now(transport), random: &random)
+        link.network.opened(now: Now(transport), random: &random)
         run(link, transport)
     }
 
     func connectionReceived(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, transport: Transport) {
         guard let link = link(id) else { return }
-        link.network.received(bytes, now: BridgeDriver.now(transport))
+        link.network.received(bytes, now: Now(transport))
         run(link, transport)
     }
 
@@ -132,7 +132,7 @@ final class NetworkDriver: LoopClient {
         link.connection = nil
         link.isReady = false
         link.obstacles = [:]
-        link.network.closed(reason: reason, now: BridgeDriver.now(transport), random: &random)
+        link.network.closed(reason: reason, now: Now(transport), random: &random)
         run(link, transport)
     }
 
@@ -149,7 +149,7 @@ final class NetworkDriver: LoopClient {
                     host: place.host, port: place.port, timeout: Self.connectTimeout, tls: link.plan.tls)
             }
             if let at = link.network.nextDeadline, at <= now {
-                link.network.timerFired(now: BridgeDriver.now(transport))
+                link.network.timerFired(now: Now(transport))
                 run(link, transport)
             }
         }
@@ -170,7 +170,7 @@ final class NetworkDriver: LoopClient {
     }
 
     private func carryOut(_ action: IRCNetworkAction, _ link: Link, _ transport: Transport) {
-        let now = BridgeDriver.now(transport)
+        let now = Now(transport)
         switch action {
         case .send(let bytes):
             if let id = link.connection { transport.send(id, ByteSlice(copying: bytes)) }

@@ -24,7 +24,7 @@ struct MetricsReading {
         _ driver: BridgeDriver, store: StoreDriver?, reload: ConfigurationReload.Standing, _ transport: Transport
     ) {
         let bridge = driver.bridge
-        status = bridge.status(now: BridgeDriver.now(transport), hasClients: false)
+        status = bridge.status(now: Now(transport), hasClients: false)
         readiness = Readiness(bridge, store)
         clients = bridge.clientTraffic
         driver.observeSendQueues(transport)

@@ -56,7 +56,7 @@ final class StatusBoard: ConnectionlessLoopClient {
     let warnings: [String]
     private let store: StoreDriver?
     private let reload: ConfigurationReload?
-    private weak var driver: BridgeDriver?
+    private weak var host: (any BridgeHost)?
     private(set) var samples: [Sample] = []
     private(set) var notes: [Note] = []
     /// Samples and notes since the start, those that were dropped included.
@@ -72,8 +72,8 @@ final class StatusBoard: ConnectionlessLoopClient {
     }
 
     /// Begins sampling.
-    func attach(_ driver: BridgeDriver, now: MonotonicInstant) {
-        self.driver = driver
+    func attach(_ host: any BridgeHost, now: MonotonicInstant) {
+        self.host = host
         nextSampleAt = now + Self.sampleInterval
     }
 
@@ -90,12 +90,12 @@ final class StatusBoard: ConnectionlessLoopClient {
     func nextDeadline() -> MonotonicInstant? { nextSampleAt }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
-        guard let due = nextSampleAt, now >= due, let driver else { return }
+        guard let due = nextSampleAt, now >= due, let host else { return }
         nextSampleAt = now + Self.sampleInterval
-        takeSample(driver.bridge, at: BridgeDriver.now(transport).wall)
+        takeSample(host.bridge, at: Now(transport).wall)
         streams.removeAll { !$0.exchange.isOpen }
         guard !streams.isEmpty else { return }
-        let status = status(driver, transport)
+        let status = status(host, transport)
         // Pages that keep up get the same event.
         var last: (sent: Counts, event: ByteSlice)?
         for stream in streams {
@@ -135,14 +135,16 @@ final class StatusBoard: ConnectionlessLoopClient {
     // MARK: - Documents
 
     /// The document of /status.json.
-    func document(_ driver: BridgeDriver, _ transport: Transport) -> [UInt8] {
+    func document(_ transport: Transport) -> [UInt8] {
+        guard let host else { return [] }
         var writer = JSONWriter()
-        append(StatusDocument(driver, store: store, reload: reload, transport), driver.bridge.latency, to: &writer)
+        append(StatusDocument(host, store: store, reload: reload, transport), host.bridge.latency, to: &writer)
         return writer.finish() + [UInt8(ascii: "\n")]
     }
 
     /// Begins a stream of events: everything now, then changes.
-    func open(_ exchange: HTTPExchange, _ driver: BridgeDriver, _ transport: Transport) {
+    func open(_ exchange: HTTPExchange, _ transport: Transport) {
+        guard let host else { return }
         streams.removeAll { !$0.exchange.isOpen }
         guard streams.count < Self.maxStreams else {
             return exchange.respond(
@@ -153,15 +155,15 @@ final class StatusBoard: ConnectionlessLoopClient {
         guard exchange.head.method != "HEAD" else { return exchange.finish(transport: transport) }
         let stream = Stream(exchange)
         streams.append(stream)
-        send(event(status(driver, transport), behind: Counts()), to: stream, transport)
+        send(event(status(host, transport), behind: Counts()), to: stream, transport)
     }
 
     /// The status for an open page, as JSON.
-    private func status(_ driver: BridgeDriver, _ transport: Transport) -> [UInt8] {
+    private func status(_ host: any BridgeHost, _ transport: Transport) -> [UInt8] {
         var writer = JSONWriter()
-        var document = StatusDocument(driver, store: store, reload: reload, transport)
+        var document = StatusDocument(host, store: store, reload: reload, transport)
         document.limitClients(to: Self.maxClients)
-        append(document, driver.bridge.latency, to: &writer)
+        append(document, host.bridge.latency, to: &writer)
         return writer.finish()
     }
 

@@ -16,13 +16,13 @@ struct StatusDocument {
     /// Without the limit of ``limitClients(to:)``.
     private let clientCount: Int
 
-    init(_ driver: BridgeDriver, store: StoreDriver?, reload: ConfigurationReload?, _ transport: Transport) {
-        let bridge = driver.bridge
-        status = bridge.status(now: BridgeDriver.now(transport))
+    init(_ host: any BridgeHost, store: StoreDriver?, reload: ConfigurationReload?, _ transport: Transport) {
+        let bridge = host.bridge
+        status = bridge.status(now: Now(transport))
         clientCount = status.clients.count
         readiness = Readiness(bridge, store)
         certificates = transport.certificateEnds
-        mirrors = driver.mirrorStatus
+        mirrors = host.mirrorStatus
         troubles = StatusTrouble.all(
             status, certificates: certificates, mirrors: mirrors, refusal: reload?.standing.refusal)
     }

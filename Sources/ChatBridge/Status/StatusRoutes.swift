@@ -23,7 +23,7 @@ enum StatusRoutes {
         ]
     }
 
-    static func status(_ board: StatusBoard, _ driver: BridgeDriver, token: SecretBytes?) -> [HTTPRoute] {
+    static func status(_ board: StatusBoard, token: SecretBytes?) -> [HTTPRoute] {
         [
             route("/status", token) { exchange, transport in
                 var headers = HTTPHeaders.notStored("text/html; charset=utf-8")
@@ -32,16 +32,12 @@ enum StatusRoutes {
                 headers.append(name: "Referrer-Policy", value: "no-referrer")
                 exchange.respond(200, headers: headers, body: Array(StatusPage.html.utf8), transport: transport)
             },
-            route("/status.json", token) { [weak driver] exchange, transport in
-                guard let driver else { return }
+            route("/status.json", token) { exchange, transport in
                 exchange.respond(
-                    200, headers: .notStored("application/json"), body: board.document(driver, transport),
+                    200, headers: .notStored("application/json"), body: board.document(transport),
                     transport: transport)
             },
-            route("/status/stream", token) { [weak driver] exchange, transport in
-                guard let driver else { return }
-                board.open(exchange, driver, transport)
-            },
+            route("/status/stream", token) { exchange, transport in board.open(exchange, transport) },
         ]
     }
 

@@ -10,7 +10,7 @@ final class TroubleLog: ConnectionlessLoopClient {
     static let interval: Duration = .seconds(30)
 
     private let note: (BridgeNote) -> Void
-    private weak var driver: BridgeDriver?
+    private weak var host: (any BridgeHost)?
     private var nextLookAt: MonotonicInstant?
     /// The level at which each was logged, by kind and subject.
     private var logged: [String: StatusTrouble.Level] = [:]
@@ -18,8 +18,8 @@ final class TroubleLog: ConnectionlessLoopClient {
     init(note: @escaping (BridgeNote) -> Void) { self.note = note }
 
     /// Begins to look, in the next turn for the first time.
-    func attach(_ driver: BridgeDriver, now: MonotonicInstant) {
-        self.driver = driver
+    func attach(_ host: any BridgeHost, now: MonotonicInstant) {
+        self.host = host
         nextLookAt = now
     }
 
@@ -53,9 +53,9 @@ final class TroubleLog: ConnectionlessLoopClient {
     func nextDeadline() -> MonotonicInstant? { nextLookAt }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
-        guard let due = nextLookAt, now >= due, let driver else { return }
+        guard let due = nextLookAt, now >= due, let host else { return }
         nextLookAt = now + Self.interval
-        let status = driver.bridge.status(now: BridgeDriver.now(transport), hasClients: false)
+        let status = host.bridge.status(now: Now(transport), hasClients: false)
         look(StatusTrouble.all(status, certificates: transport.certificateEnds))
     }
 }

@@ -9,18 +9,18 @@ struct StudioMessage: Equatable {
     let id: ChatID
     let sender: ChatPerson
     let at: ChatTimestamp
-    var text: String
-    var attachments: [ChatAttachment] = []
-    var replyTo: ChatID?
-    var isEdited = false
+    private(set) var text: String
+    private(set) var attachments: [ChatAttachment] = []
+    let replyTo: ChatID?
+    private(set) var isEdited = false
     /// Deleted messages stay as empty ones, so that numbers and replies go on meaning something.
-    var isDeleted = false
+    private(set) var isDeleted = false
     /// In the order in which they came; one of an emoji and a person at most.
-    var reactions: [Reaction] = []
+    private(set) var reactions: [Reaction] = []
     /// The highest state that somebody else reported.
-    var state = ChatReceipt.State.sent
+    private(set) var state = ChatReceipt.State.sent
     /// Names of those who read it.
-    var readers: Set<String> = []
+    private(set) var readers: Set<String> = []
 
     struct Reaction: Equatable {
         var emoji: String
@@ -33,6 +33,32 @@ struct StudioMessage: Equatable {
 
     /// The name that is shown; people without one have their id.
     var senderName: String { sender.name ?? sender.id?.rawValue ?? "unknown" }
+
+    init(
+        number: Int64, id: ChatID, sender: ChatPerson, at: ChatTimestamp, text: String,
+        attachments: [ChatAttachment] = [], replyTo: ChatID? = nil
+    ) {
+        (self.number, self.id, self.sender, self.at) = (number, id, sender, at)
+        (self.text, self.attachments, self.replyTo) = (text, attachments, replyTo)
+    }
+
+    /// - Returns: false: it is deleted.
+    mutating func edit(_ text: String) -> Bool {
+        guard !isDeleted else { return false }
+        self.text = text
+        isEdited = true
+        return true
+    }
+
+    /// - Returns: whether it was there.
+    mutating func delete() -> Bool {
+        guard !isDeleted else { return false }
+        isDeleted = true
+        text = ""
+        attachments = []
+        reactions = []
+        return true
+    }
 
     /// - Returns: whether anything changed.
     mutating func react(_ emoji: String, by sender: ChatPerson, isOn: Bool) -> Bool {

@@ -25,7 +25,9 @@ struct StudioRooms {
     private var nextNumber: Int64 = 1
     /// Changes since they were last taken, for a store.
     private var records: [StudioRecord] = []
-    var isRecording = false
+    private(set) var isRecording = false
+
+    mutating func startRecording() { isRecording = true }
 
     mutating func takeRecords() -> [StudioRecord] {
         defer { records = [] }
@@ -88,12 +90,7 @@ struct StudioRooms {
 
     /// - Returns: the message with its new text; nil when there is none, or it is somebody else's.
     mutating func edit(_ id: ChatID, _ text: String, by person: ChatPerson, in name: String) -> StudioMessage? {
-        let changed = rooms[name]?.change(id) { message in
-            guard StudioMessage.isSame(message.sender, person), !message.isDeleted else { return false }
-            message.text = text
-            message.isEdited = true
-            return true
-        }
+        let changed = rooms[name]?.change(id) { StudioMessage.isSame($0.sender, person) && $0.edit(text) }
         if let changed { record(.edit(room: name, id: changed.id, text: text)) }
         return changed
     }
@@ -101,14 +98,7 @@ struct StudioRooms {
     /// - Returns: those of `ids` that are deleted now.
     mutating func delete(_ ids: [ChatID], in name: String) -> [ChatID] {
         ids.compactMap { id in
-            let changed = rooms[name]?.change(id) { message in
-                guard !message.isDeleted else { return false }
-                message.isDeleted = true
-                message.text = ""
-                message.attachments = []
-                message.reactions = []
-                return true
-            }
+            let changed = rooms[name]?.change(id) { $0.delete() }
             if let changed { record(.delete(room: name, id: changed.id)) }
             return changed?.id
         }
@@ -166,11 +156,7 @@ struct StudioRooms {
             guard room(name, at: message.at) != nil, message.number >= nextNumber else { return }
             append(message, to: name)
         case .edit(let name, let id, let text):
-            _ = rooms[name]?.change(id) { message in
-                message.text = text
-                message.isEdited = true
-                return true
-            }
+            _ = rooms[name]?.change(id) { $0.edit(text) }
         case .delete(let name, let id): _ = delete([id], in: name)
         case .reaction(let name, let id, let emoji, let isOn, let person):
             _ = react(id, emoji, isOn: isOn, by: person, in: name)

@@ -17,30 +17,6 @@ public import WireBytes
 // A peer is in one of three states: handshaking or sending a request's body, both against a deadline, or in a room. A
 // peer is removed as soon as it is to end; its further bytes, and the report of its end, are ignored.
 
-/// Names a connection of the studio; the owner's choice, never used again.
-public struct StudioPeerID: Hashable, Sendable {
-    public var rawValue: UInt64
-
-    public init(rawValue: UInt64) { self.rawValue = rawValue }
-
-    /// The visitor, who has no connection.
-    static let visitor = StudioPeerID(rawValue: .max)
-}
-
-/// Actions for the owner of a ``StudioServer``, in order.
-public enum StudioAction: Equatable {
-    case send(StudioPeerID, ByteSlice)
-    /// Flush, then end the transport.
-    case close(StudioPeerID)
-    /// Nothing to do: `frame` of the `envelope` dialect was said in `room`, and everybody has it. For observers.
-    case relayed(room: String, frame: [UInt8])
-    /// Nothing to do: a person has joined `room` by a wire that tells of it. For observers.
-    case joined(room: String, name: String)
-    /// With a store only: a change of the rooms, see ``StudioServer/replay(_:)``.
-    case store([String])
-    case storeFile(name: String, mime: String, bytes: [UInt8])
-}
-
 /// The rooms of the studio and their clients. See the top of the file for its rules.
 ///
 /// Source: RFC 6455 §4.2; docs/backends.
@@ -115,7 +91,7 @@ public struct StudioServer: ~Copyable {
     }
 
     /// From now on changes are reported.
-    public mutating func startRecording() { rooms.isRecording = true }
+    public mutating func startRecording() { rooms.startRecording() }
 
     func appendRecords(_ records: [StudioRecord], _ actions: inout [StudioAction]) {
         if !records.isEmpty { actions.append(.store(records.map(\.text))) }
