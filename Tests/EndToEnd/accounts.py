@@ -2,7 +2,10 @@
 
 import base64
 import functools
+import os
+import pty
 import subprocess
+import termios
 import time
 
 import peer
@@ -22,6 +25,21 @@ def hashed(password, iterations=4096):
 
 def account(name, password, extra="", iterations=4096):
     return '[[accounts]]\nname = "%s"\npassword = "%s"\n%s\n' % (name, hashed(password, iterations), extra)
+
+
+@alone("it looks at a terminal")
+@scenario
+def an_interrupted_password_leaves_the_terminal_as_it_was(world):
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    asked = subprocess.Popen(
+        [peer.BINARY_PATH, "hash-password"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    world.stack.callback(lambda: [asked.kill(), os.close(ours), os.close(theirs)])
+    assert os.read(asked.stderr.fileno(), 100) == b"Password: "
+    assert not termios.tcgetattr(theirs)[3] & termios.ECHO
+    os.write(ours, b"half a passw\x03")
+    assert asked.wait(timeout=10) == 130 and b"interrupted" in asked.stderr.read() and not asked.stdout.read()
+    assert termios.tcgetattr(theirs) == before
 
 
 def start(world, *accounts, identity=""):

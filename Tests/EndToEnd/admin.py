@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import socket
 import subprocess
 import urllib.request
 
@@ -86,6 +87,19 @@ def a_reload_tells_its_outcome(world):
     assert done(bridge, "reload") == "rooms changed: lobby\nin force after a restart: server.name\n"
     assert metric(bridge, last + "successful") == 1 and "refused" not in done(bridge, "status")
     assert metric(bridge, last + "success_timestamp_seconds") >= begun
+
+
+@scenario
+def a_last_request_needs_no_newline(world):
+    bridge = world.start()
+    # As `printf '{"request":"status"}' | nc -NU admin.sock` sends it.
+    with socket.socket(socket.AF_UNIX) as local:
+        local.settimeout(10)
+        local.connect(os.path.join(bridge.directory, "state", "admin.sock"))
+        local.sendall(b'{"request":"history","room":"lobby"}\n{"request":"status"}')
+        local.shutdown(socket.SHUT_WR)
+        answers = local.makefile("rb").read().splitlines()
+    assert len(answers) == 2 and all(line.startswith(b'{"done":') for line in answers), answers
 
 
 def traces(bridge):

@@ -156,4 +156,10 @@ struct AdminInput {
         bytes.removeFirst(start)
         return bytes.count <= AdminLimits.maxRequestBytes ? lines : nil
     }
+
+    /// A last line without its end.
+    mutating func rest() -> [UInt8]? {
+        defer { bytes = [] }
+        return bytes.contains { $0 > 0x20 } ? bytes : nil
+    }
 }

@@ -102,9 +102,13 @@ final class AdminServer: LoopClient {
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
         leaving.remove(id)
         guard let peer = peers[id] else { return }
-        if case .endOfStream = end, let running = peer.running, !running.isStream {
-            peer.hasEnded = true
-            return transport.continueHalfClosed(id)
+        if case .endOfStream = end, peer.running?.isStream != true {
+            if let rest = peer.input.rest() { peer.waiting.append(rest) }
+            if peer.running != nil || !peer.waiting.isEmpty {
+                peer.hasEnded = true
+                transport.continueHalfClosed(id)
+                return goOn(id, peer, transport)
+            }
         }
         peers[id] = nil
         peer.running?.close()

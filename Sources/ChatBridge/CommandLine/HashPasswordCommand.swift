@@ -10,7 +10,13 @@ enum HashPasswordCommand {
     /// Why there is no password.
     struct InputError: Error, Equatable {
         var message: String
+        var exitCode = ExitCode.usage
+
+        static let interrupted = InputError(message: "interrupted", exitCode: ExitCode.signalBase + SIGINT)
     }
+
+    /// Ctrl-C.
+    private static let interrupt: UInt8 = 0x03
 
     static func run(
         iterations: Int, output: OfflineCommands.Output, errors: OfflineCommands.Output,
@@ -22,7 +28,7 @@ enum HashPasswordCommand {
             return ExitCode.ok
         } catch {
             errors("chatbridge: \(error.message)\n")
-            return ExitCode.usage
+            return error.exitCode
         }
     }
 
@@ -50,19 +56,21 @@ enum HashPasswordCommand {
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return try readLine() }
         let before = settings
-        settings.c_lflag &= ~tcflag_t(ECHO)
+        // Ctrl-C ends the line and is read, since its signal would leave the terminal without echo.
+        settings.c_lflag &= ~tcflag_t(ECHO | ISIG)
+        withUnsafeMutableBytes(of: &settings.c_cc) { $0[Int(VEOL)] = interrupt }
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
         defer { withUnsafePointer(to: before) { _ = tcsetattr(STDIN_FILENO, TCSAFLUSH, $0) } }
         prompt("Password: ")
-        let first = try readLine()
+        let first = try readLine(isTerminal: true)
         prompt("\nOnce more: ")
-        let second = try readLine()
+        let second = try readLine(isTerminal: true)
         prompt("\n")
         guard first == second else { throw InputError(message: "the two passwords differ") }
         return first
     }
 
-    private static func readLine() throws(InputError) -> SecretBytes {
+    private static func readLine(isTerminal: Bool = false) throws(InputError) -> SecretBytes {
         // Byte by byte: the rest of the input belongs to the next reader.
         var line: [UInt8] = []
         line.reserveCapacity(maxPasswordBytes + 2)
@@ -73,6 +81,7 @@ enum HashPasswordCommand {
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw InputError(message: "standard input cannot be read") }
             if count == 0 || byte == 0x0A { break }
+            if isTerminal, byte == interrupt { throw .interrupted }
             // Too long already; the check that says so needs no more than this.
             if line.count <= maxPasswordBytes + 1 { line.append(byte) }
         }
