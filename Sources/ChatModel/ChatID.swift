@@ -86,6 +86,16 @@ public struct ChatID: Sendable {
     /// Upper case where case is irrelevant; for keys in stores that compare bytes.
     public var canonical: String { isUUIDShaped ? bits.text(isLower: false) : rawValue }
 
+    /// Appends ``canonical`` in UTF-8.
+    public func appendCanonical(to bytes: inout [UInt8]) {
+        guard isUUIDShaped else { return bytes.append(contentsOf: rawValue.utf8) }
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: UUIDBits.byteCount) { text in
+            guard let start = text.baseAddress else { return }
+            bits.write(to: start, letterOffset: 7)
+            bytes.append(contentsOf: text)
+        }
+    }
+
     /// Bytes of ``rawValue`` in UTF-8.
     public var utf8Count: Int {
         switch form {
@@ -121,7 +131,7 @@ public struct ChatID: Sendable {
     }
 
     /// The spelling, where it is more than the two words say.
-    private var longText: String? {
+    var longText: String? {
         if case .boxed(let spelling) = form, !spelling.isUUID { spelling.text } else { nil }
     }
 }

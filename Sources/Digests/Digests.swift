@@ -19,6 +19,32 @@ public enum SHA256 {
     public static func hash(_ bytes: [UInt8]) -> [UInt8] { digest(bytes, EVP_sha256(), byteCount: byteCount) }
 }
 
+/// SHA-256 of one input after the other. The one-shot call looks the algorithm up and allocates for each; this does neither.
+public final class RepeatedSHA256 {
+    private let context: OpaquePointer
+
+    public init() {
+        guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {
+            preconditionFailure("libcrypto cannot compute SHA-256")
+        }
+        self.context = context
+    }
+
+    deinit { EVP_MD_CTX_free(context) }
+
+    /// Passes the 32 bytes of digest.
+    public func withDigest<Result>(of bytes: [UInt8], _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: SHA256.byteCount) { out in
+            // Without an algorithm: that of the digest before.
+            let done =
+                EVP_DigestInit_ex(context, nil, nil) == 1 && EVP_DigestUpdate(context, bytes, bytes.count) == 1
+                && EVP_DigestFinal_ex(context, out.baseAddress, nil) == 1
+            precondition(done, "libcrypto cannot compute SHA-256")
+            return body(UnsafeRawBufferPointer(out))
+        }
+    }
+}
+
 /// Source: RFC 2104.
 public enum HMACSHA256 {
     /// The 32 bytes of authentication code.

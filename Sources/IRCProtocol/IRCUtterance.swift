@@ -32,8 +32,13 @@ public struct IRCUtterance: Hashable, Sendable {
         self.address = address
     }
 
-    /// Whether every client gets it as the same single line, but for its tags.
-    public var isPlain: Bool { lines.count == 1 && address == nil }
+    /// The one line that every client gets, but for its tags; nil: clients get different lines.
+    public var single: IRCMessage? {
+        guard lines.count == 1, address == nil else { return nil }
+        var message = head
+        message.params.append(isAction ? Self.actionMark + lines[0].text + "\u{1}" : lines[0].text)
+        return message
+    }
 
     /// The lines for a client with `caps`, to be reduced as every other line.
     ///

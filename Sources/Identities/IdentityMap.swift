@@ -76,7 +76,16 @@ package struct Person {
     /// The display name as written, without controls.
     package fileprivate(set) var realname: String
     /// `nick!ident@host`.
-    package var source: String { nick + "!" + ident + "@" + host }
+    package var source: String {
+        let (nick, ident, host) = (nick.utf8, ident.utf8, host.utf8)
+        return String(unsafeUninitializedCapacity: nick.count + ident.count + host.count + 2) { source in
+            var end = source.initialize(fromContentsOf: nick)
+            source.initializeElement(at: end, to: UInt8(ascii: "!"))
+            end = source[(end + 1)...].initialize(fromContentsOf: ident)
+            source.initializeElement(at: end, to: UInt8(ascii: "@"))
+            return source[(end + 1)...].initialize(fromContentsOf: host)
+        }
+    }
 
     /// The away message; nil: not away.
     package fileprivate(set) var away: String? {
@@ -260,6 +269,14 @@ package final class IdentityMap {
     }
 
     package subscript(id: PersonID) -> Person? { people[id]?.person }
+
+    // Without a copy of the person, for what each message asks.
+
+    /// Whether this is the person's display name.
+    package func isCalled(_ id: PersonID, _ realname: String) -> Bool { people[id]?.person.realname == realname }
+
+    /// The clients of an IRC user; none of an upstream one.
+    package func clients(of id: PersonID) -> ShortList<ClientID> { people[id]?.person.clients ?? [] }
 
     package var count: Int { people.count }
 

@@ -204,6 +204,7 @@ extension Room {
         }
         endTyping(speaker, announced: false, context)
         guard let person = context.identities[speaker] else { return }
+        let who = RoomSpeaker(person)
         shown.text = withNicks(shown.text, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
@@ -225,14 +226,15 @@ extension Room {
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
                 stored(
-                    message, sequence: sequence, msgid: msgid, at: at, nick: person.nick, source: person.source,
-                    account: person.account, text: shown.text)
+                    message, sequence: sequence, msgid: msgid, at: at, nick: who.nick, source: who.source,
+                    account: who.account,
+                    text: shown.text)
             }
         }
         show(
             .said(
                 RoomMessage(
-                    msgid: msgid, at: at, speaker: RoomSpeaker(person),
+                    msgid: msgid, at: at, speaker: who,
                     words: .upstream(shown, files: message.attachments.isEmpty ? nil : fileLinks(context)),
                     whole: msgid, replyTo: original?.msgid, address: address, annotations: message.annotations)),
             to: RoomAudience(by: person))

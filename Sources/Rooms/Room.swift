@@ -135,7 +135,7 @@ package final class Room {
 
     /// The clients through which an IRC user is in the room.
     package func clients(of person: PersonID, _ context: RoomsContext) -> [ClientID] {
-        (context.identities[person]?.clients ?? []).filter { locals[$0] != nil }
+        context.identities.clients(of: person).filter { locals[$0] != nil }
     }
 
     // MARK: - The last lines

@@ -154,7 +154,9 @@ package struct RoomAudience {
 extension ChatMessage {
     /// There is nothing to show.
     package var isEmpty: Bool {
-        attachments.isEmpty && !(isEncrypted && text.isEmpty)
+        // Nearly every text begins with a character that is seen.
+        if let first = text.utf8.first, first > 0x20, first < 0x7F { return false }
+        return attachments.isEmpty && !(isEncrypted && text.isEmpty)
             && MessageText.cleanBody(text).allSatisfy(\.isNewline)
     }
 }

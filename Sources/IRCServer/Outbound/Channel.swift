@@ -205,12 +205,7 @@ final class Channel {
 
     /// Sends a message to every IRC user in the room.
     private func broadcast(_ said: IRCUtterance, except: ClientID?, and others: Set<ClientID>, in room: Room) {
-        if said.isPlain {
-            for line in said.messages(for: [], reference: { "" }) {
-                broadcast(line, except: except, and: others, in: room)
-            }
-            return
-        }
+        if let line = said.single { return broadcast(line, except: except, and: others, in: room) }
         var reference: String?
         for var group in audience.groups where !group.isEmpty {
             if !others.isEmpty { group.remove(others) }

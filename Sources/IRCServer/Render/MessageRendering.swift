@@ -28,6 +28,9 @@ enum MessageRendering {
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
         msgid: String? = nil, files: RoomFileLinks? = nil
     ) -> [IRCUtterance.Line] {
+        if attachments.isEmpty, text.utf8.count <= min(budget, limits.multilineMaxBytes), isOneCleanLine(text) {
+            return [IRCUtterance.Line(text)]
+        }
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0
         var omitted = 0
@@ -63,6 +66,12 @@ enum MessageRendering {
             lines += self.lines(of: attachments, budget: budget, files: files)
         }
         return lines
+    }
+
+    /// Whether it is shown as it is: printable ASCII, as most texts are.
+    private static func isOneCleanLine(_ text: String) -> Bool {
+        var text = text
+        return !text.isEmpty && text.withUTF8 { bytes in bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
     }
 
     /// Removes the line ends around a text; blank outer lines are never shown.

@@ -20,7 +20,7 @@ final class SeenMessageIDs {
     /// There are ids whose senders were erased: they are known from any sender.
     private var hasErased = false
 
-    func contains(_ key: Key) -> Bool { contains(key, SlotTable.hash(key)) }
+    func contains(_ key: Key) -> Bool { contains(key, SlotTable.hash(key.id, of: key.sender)) }
 
     private func contains(_ key: Key, _ hash: UInt32) -> Bool {
         slots.slot(hash) { ring[$0] == key } != nil
@@ -45,7 +45,7 @@ final class SeenMessageIDs {
 
     /// Inserts `key`, dropping the oldest. Returns false when it was known.
     func insert(_ key: Key) -> Bool {
-        let hash = SlotTable.hash(key)
+        let hash = SlotTable.hash(key.id, of: key.sender)
         guard !contains(key, hash) else { return false }
         total &+= 1
         if ring.count < Self.capacity {

@@ -32,10 +32,9 @@ extension Room {
         if let ours = ownPerson(sender) { return ours }
         guard settings.relayNick == nil else { return nil }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
-        if let known = context.identities.known(key), remotes.contains(known) {
-            remotes.seen(known, at: context.now.monotonic)
+        if let known = context.identities.known(key), remotes.acts(known, at: context.now.monotonic) {
             if !mayWait, !joinBatches.isEmpty { announceIfWaiting(known, context) }
-            if let name = sender.name, context.identities[known]?.realname != name { resolve(sender, context) }
+            if let name = sender.name, !context.identities.isCalled(known, name) { resolve(sender, context) }
             return known
         }
         guard remotes.count < context.settings.membersPerRoom else { return nil }

@@ -34,7 +34,14 @@ final class UpstreamMembers {
 
     /// They joined, or acted.
     func seen(_ person: PersonID, at now: MonotonicInstant) {
-        if members[person] == nil { members[person] = Member(lastSeen: now) } else { members[person]?.lastSeen = now }
+        members[person, default: Member(lastSeen: now)].lastSeen = now
+    }
+
+    /// They acted. False: they are not in the room.
+    func acts(_ person: PersonID, at now: MonotonicInstant) -> Bool {
+        guard let place = members.index(forKey: person) else { return false }
+        members.values[place].lastSeen = now
+        return true
     }
 
     /// - Returns: whether they were present.

@@ -1,7 +1,6 @@
 import BridgeTypes
 import ChatModel
 import Dialects
-import Digests
 import HTTPProtocol
 import Identities
 import Media
@@ -29,6 +28,7 @@ package final class RoomsContext {
     package let isDurable: Bool
     package let ledger = StoreLedger()
     package let latency = RelayLatency()
+    private var messageIDs = MessageIDs()
     private var lanesAwaitingStore: Set<RoomID> = []
     /// Receives what goes in and out of all rooms; nil, as nearly always: nobody watches.
     package private(set) var tap: ((RoomPassage) -> Void)?
@@ -192,44 +192,9 @@ package final class RoomsContext {
 
     // MARK: - Message ids
 
-    /// The relay's own id of a message: 22 characters, the same after a restart without storage.
+    /// The relay's own id of a message; a fresh one where the backend gives it none.
     package func messageID(backend: String, room: String, sender: ChatID?, id: ChatID?) -> String {
-        var input: [UInt8] = []
-        input.reserveCapacity(192)
-        func add(_ part: String) {
-            input.append(contentsOf: part.utf8)
-            input.append(0)
-        }
-        add(backend)
-        add(room)
-        add(sender?.canonical ?? "")
-        add(id?.canonical ?? freshChatID().rawValue)
-        return Self.base64URL(SHA256.hash(input).prefix(16))
-    }
-
-    private static let base64Alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-
-    private static func base64URL(_ bytes: ArraySlice<UInt8>) -> String {
-        String(unsafeUninitializedCapacity: (bytes.count * 8 + 5) / 6) { text in
-            var end = 0
-            var bits: UInt32 = 0
-            var bitCount = 0
-            func add(_ sextet: UInt32) {
-                text.initializeElement(at: end, to: base64Alphabet[Int(sextet & 63)])
-                end += 1
-            }
-            for byte in bytes {
-                bits = bits << 8 | UInt32(byte)
-                bitCount += 8
-                while bitCount >= 6 {
-                    bitCount -= 6
-                    add(bits >> UInt32(bitCount))
-                }
-            }
-            if bitCount > 0 { add(bits << UInt32(6 - bitCount)) }
-            return end
-        }
+        messageIDs.id(backend: backend, room: room, sender: sender, id: id ?? freshChatID())
     }
 }
 

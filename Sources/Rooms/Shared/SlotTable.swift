@@ -1,3 +1,5 @@
+import ChatModel
+
 /// A hash index over the slots of a ring, in two words for each.
 ///
 /// The keys are stored in the ring alone. Removal, when the ring overwrites one, costs the same as insertion: hashes
@@ -7,8 +9,16 @@ struct SlotTable {
     private var places: [UInt64] = []
     private var count = 0
 
-    /// Seeded per process: a remote peer cannot choose keys that collide.
-    static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
+    private static let hashes = QuickHash()
+
+    static func hash(_ text: String) -> UInt32 { UInt32(truncatingIfNeeded: hashes.hash(text)) }
+
+    static func hash(_ id: ChatID) -> UInt32 { UInt32(truncatingIfNeeded: hashes.hash(id)) }
+
+    static func hash(_ id: ChatID, of sender: ChatID?) -> UInt32 {
+        guard let sender else { return hash(id) }
+        return UInt32(truncatingIfNeeded: hashes.hash(hashes.hash(id), hashes.hash(sender)))
+    }
 
     /// The matching slot with this hash; nil: there is none.
     func slot(_ hash: UInt32, where isMeant: (Int) -> Bool) -> Int? {

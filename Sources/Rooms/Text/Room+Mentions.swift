@@ -51,46 +51,67 @@ extension Room {
 
     /// - Parameter replacement: the replacement of a mention; nil: it is none.
     private func rewritten(_ text: String, maxWords: Int, _ replacement: (String) -> String?) -> String {
-        let bytes = text.utf8
-        guard bytes.contains(where: { Mention.isSign($0) }) else { return text }
-        var out = ""
-        var copied = text.startIndex
-        var left = Self.maxMentions
-        func replace(_ range: Range<String.Index>) -> Bool {
-            guard let other = replacement(String(text[range])) else { return false }
-            out += text[copied..<range.lowerBound] + other
-            copied = range.upperBound
-            return true
-        }
-        // `ann: …`, `ann, bob: …`
-        var front = text.startIndex
-        while left > 0, let end = Mention.addressEnd(in: text, from: front, maxBytes: Self.maxMentionBytes) {
-            left -= 1
-            guard replace(front..<end) else { break }
-            front = bytes.index(after: end)
-            if front < text.endIndex { front = bytes.index(after: front) }
-        }
-        var at = front
-        while left > 0, let sign = bytes[at...].firstIndex(of: UInt8(ascii: "@")) {
-            left -= 1
-            let start = bytes.index(after: sign)
-            at = start
-            guard sign == bytes.startIndex || !Mention.isWord(bytes[bytes.index(before: sign)]) else { continue }
-            // The longest name wins: `@Ann Lee` is not Ann.
-            let ends = Mention.ends(in: text, from: start, maxWords: maxWords, maxBytes: Self.maxMentionBytes)
-            for end in ends.reversed() where replace(start..<end) {
-                at = end
-                break
+        var text = text
+        let changed: String? = text.withUTF8 { bytes in
+            guard Mention.mayBe(in: bytes) else { return nil }
+            func part(_ range: Range<Int>) -> String {
+                String(decoding: UnsafeBufferPointer(rebasing: bytes[range]), as: UTF8.self)
             }
+            var out = ""
+            var copied = 0
+            var left = Self.maxMentions
+            func replace(_ range: Range<Int>) -> Bool {
+                guard let other = replacement(part(range)) else { return false }
+                out += part(copied..<range.lowerBound) + other
+                copied = range.upperBound
+                return true
+            }
+            // `ann: …`, `ann, bob: …`
+            var front = 0
+            while left > 0, let end = Mention.addressEnd(in: bytes, from: front, maxBytes: Self.maxMentionBytes) {
+                left -= 1
+                guard replace(front..<end) else { break }
+                front = min(end + 2, bytes.count)
+            }
+            var at = front
+            while left > 0, let sign = bytes[at...].firstIndex(of: UInt8(ascii: "@")) {
+                left -= 1
+                let start = sign + 1
+                at = start
+                guard sign == 0 || !Mention.isWord(bytes[sign - 1]) else { continue }
+                // The longest name wins: `@Ann Lee` is not Ann.
+                let ends = Mention.ends(in: bytes, from: start, maxWords: maxWords, maxBytes: Self.maxMentionBytes)
+                for end in ends.reversed() where replace(start..<end) {
+                    at = end
+                    break
+                }
+            }
+            return copied == 0 ? nil : out + part(copied..<bytes.count)
         }
-        return copied == text.startIndex ? text : out + text[copied...]
+        return changed ?? text
     }
 }
 
-/// Where names begin and end in a text.
+/// Where names begin and end in a text. Bytes of ASCII delimit them, so each is a whole text.
 private enum Mention {
-    static func isSign(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: "@") || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ",")
+    typealias Bytes = UnsafeBufferPointer<UInt8>
+
+    /// A quick look: a name may begin behind an `@`, or end before a colon or comma.
+    static func mayBe(in bytes: Bytes) -> Bool {
+        var place = 0
+        while place < bytes.count {
+            let byte = bytes[place]
+            if byte == UInt8(ascii: "@") { return true }
+            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: ","), isEndOfAddress(place, in: bytes) { return true }
+            place &+= 1
+        }
+        return false
+    }
+
+    /// Whether a blank or a line end follows a colon or comma.
+    private static func isEndOfAddress(_ place: Int, in bytes: Bytes) -> Bool {
+        let next = place + 1
+        return next == bytes.count || bytes[next] == 0x20 || bytes[next] == 0x0A
     }
 
     /// Part of a word, or of a character beyond ASCII.
@@ -104,34 +125,23 @@ private enum Mention {
     }
 
     /// The end of a name at the beginning of the text, followed by `: ` or `, `, or by the end.
-    static func addressEnd(in text: String, from start: String.Index, maxBytes: Int) -> String.Index? {
-        let bytes = text.utf8
-        var at = start
-        var count = 0
-        while at < bytes.endIndex, count <= maxBytes {
-            let byte = bytes[at]
-            if byte == 0x0A { return nil }
-            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: ",") {
-                let next = bytes.index(after: at)
-                let isEnd = next == bytes.endIndex || bytes[next] == 0x20 || bytes[next] == 0x0A
-                return isEnd && at > start ? at : nil
-            }
-            at = bytes.index(after: at)
-            count += 1
-        }
-        return nil
+    static func addressEnd(in bytes: Bytes, from start: Int, maxBytes: Int) -> Int? {
+        let end = min(bytes.count, start + maxBytes + 1)
+        guard
+            let place = bytes[start..<end].firstIndex(where: {
+                $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ",") || $0 == 0x0A
+            }), bytes[place] != 0x0A
+        else { return nil }
+        return isEndOfAddress(place, in: bytes) && place > start ? place : nil
     }
 
     /// Possible ends of a name of up to so many words, ascending.
-    static func ends(in text: String, from start: String.Index, maxWords: Int, maxBytes: Int) -> [String.Index] {
-        let bytes = text.utf8
-        var ends: [String.Index] = []
+    static func ends(in bytes: Bytes, from start: Int, maxWords: Int, maxBytes: Int) -> [Int] {
+        var ends: [Int] = []
         var at = start
-        var count = 0
-        while at < bytes.endIndex, count < maxBytes, bytes[at] != 0x0A {
-            let next = bytes.index(after: at)
-            count += 1
-            let isLast = next == bytes.endIndex
+        while at < bytes.count, at - start < maxBytes, bytes[at] != 0x0A {
+            let next = at + 1
+            let isLast = next == bytes.count
             // Nicks contain more than word characters; `@ann.` and `@ann's` are ann all the same.
             if isLast || !isWord(bytes[next]) { ends.append(next) }
             if !isLast, bytes[next] == 0x20, ends.count >= maxWords * 4 { break }
