@@ -34,7 +34,7 @@ struct PlainSessionTests {
             for action in session.takeActions() {
                 switch action {
                 case .toServer(let bytes):
-                    asked += String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
+                    asked += String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).map(String.init)
                 case .toTerminal(let bytes): screen += String(decoding: bytes, as: UTF8.self)
                 case .isProgram(let bytes): program = bytes
                 case .reads(let reads): self.reads = reads
@@ -44,6 +44,13 @@ struct PlainSessionTests {
 
         func type(_ text: String) {
             Array(text.utf8).withUnsafeBytes { session.received($0, now: now) }
+            take()
+        }
+
+        /// Becomes a telnet in character mode: DO ECHO, DO SUPPRESS-GO-AHEAD, TERMINAL-TYPE xterm.
+        func telnet() {
+            let bytes: [UInt8] = [255, 253, 1, 255, 253, 3, 255, 250, 24, 0] + Array("xterm".utf8) + [255, 240]
+            bytes.withUnsafeBytes { session.received($0, now: now) }
             take()
         }
 
@@ -149,7 +156,7 @@ struct PlainSessionTests {
     @Test("more than is sensible typed ahead is not read")
     func flooded() {
         let stage = Stage()
-        stage.type("bob\n" + String(repeating: "line\n", count: PlainSession.maxWaiting + 1))
+        stage.type("bob\n" + String(repeating: "line\n", count: TypedAhead.maxLines + 1))
         #expect(!stage.reads)
         stage.server(":s CAP * LS :", ":s 001 bob :Welcome", ":s 323 bob :End")
         stage.server(":s 403 bob #line :No such room")
@@ -162,6 +169,19 @@ struct PlainSessionTests {
         stage.type("NICK ann\r\nUSER a 0 * :b\r\n")
         #expect(stage.asked == ["NICK ann"])
         #expect(stage.program.map { String(decoding: $0, as: UTF8.self) } == "\nUSER a 0 * :b\r\n")
+    }
+
+    @Test("by a telnet IRC can be spoken as well, and such a program ends by itself")
+    func telnetProgram() {
+        let stage = Stage()
+        stage.telnet()
+        stage.type("NICK ann\r\nUSER a 0 * :b\r\nJO")
+        #expect(stage.takeAsked() == ["NICK ann", "USER a 0 * :b", "JO"])
+        #expect(stage.program == nil)
+        _ = stage.takeScreen()
+        stage.server(":s 001 ann :Welcome")
+        #expect(stage.takeScreen() == ":s 001 ann :Welcome\r\n")
+        #expect(!stage.end() && stage.asked.isEmpty && stage.screen.isEmpty)
     }
 
     @Test("a name of somebody else's wants its password, and none means another name")
@@ -263,9 +283,7 @@ struct PlainSessionTests {
     @Test("in a terminal of keys: typing is told, and who types and reads stands above the line")
     func character() {
         let stage = Stage()
-        // DO ECHO, DO SGA, and a type.
-        let bytes: [UInt8] = [255, 253, 1, 255, 253, 3, 255, 250, 24, 0] + Array("xterm".utf8) + [255, 240]
-        bytes.withUnsafeBytes { stage.session.received($0, now: stage.now) }
+        stage.telnet()
         stage.enter()
         stage.type("he")
         #expect(stage.takeAsked() == ["@+typing=active TAGMSG #lobby"])
@@ -281,6 +299,32 @@ struct PlainSessionTests {
         #expect(stage.takeScreen().contains("✓✓ read by Remy   … Linguini is typing"))
         stage.pass(.seconds(7))
         #expect(!stage.takeScreen().contains("typing"))
+    }
+
+    @Test("what is said while another room is entered is shown once")
+    func speaksWhileJoining() {
+        let stage = Stage()
+        stage.telnet()
+        stage.enter()
+        stage.type("/join attic\rhello\r")
+        stage.server(":bob!~b@s JOIN #attic", ":s 366 bob #attic :End")
+        #expect(stage.takeAsked().last == "@label=p1 PRIVMSG #attic :hello")
+        #expect(!stage.takeScreen().contains("> hello"), "its place is among the messages of others")
+        stage.server("@label=p1;msgid=m1 :bob!~b@s PRIVMSG #attic hello")
+        #expect(stage.takeScreen().contains("hello"))
+    }
+
+    @Test("the last room is left, and the question for another stays until it is answered or declined")
+    func withoutRoom() {
+        let stage = Stage()
+        stage.enter()
+        stage.type("/part\n")
+        stage.server(":bob!~b@s PART #lobby")
+        #expect(stage.takeScreen() == "You left #lobby.\r\nWhich room [#lobby]? ")
+        stage.type("/who\n")
+        #expect(stage.takeScreen().hasSuffix("You are in no room; /join ROOM enters one.\r\nWhich room [#lobby]? "))
+        stage.type("/quit\n")
+        #expect(stage.takeScreen() == "Goodbye, bob.\r\n")
     }
 
     @Test("Tab completes names, and shows them where there are several")

@@ -109,10 +109,10 @@ struct TerminalTests {
     func redrawing() {
         for type in ["xterm", "dumb"] {
             var screen = Screen()
-            screen.abilities = Screen.Abilities(terminalType: type)
+            screen.setAbilities(terminalType: type)
             screen.setColumns(40)
             screen.change(to: .characters)
-            screen.prompt = "> "
+            screen.setPrompt("> ")
             var editor = LineEditor()
             editor.insert("half a li")
             screen.draw(editor)
@@ -127,7 +127,7 @@ struct TerminalTests {
             #expect(output.contains("12:01 <Remy> hi\r\n") && output.contains("> half a lin"))
             screen.draw(editor)
             #expect(screen.takeOutput() == "", "nothing has changed")
-            screen.isSecret = true
+            screen.setSecret(true)
             screen.draw(editor)
             #expect(!screen.takeOutput().contains("half"))
         }

@@ -433,6 +433,74 @@ class PageTest(unittest.IsolatedAsyncioTestCase):
         await tab.until("document.querySelector('#context').hidden")
         self.assertQuiet(tab, program)
 
+    async def test_contrast(self):
+        """Everything can be read: in light and dark, wide and narrow, as it is, under the mouse and with the focus."""
+        program = await self.demo()
+        ada = await self.tab(program, "Ada", nick="colette")
+        ben = await self.tab(program, "Ben", nick="linguini")
+        await ada.focus()
+        await ada.type("#text", "good morning, see https://example.org/soup")
+        await ada.key("Enter")
+        await ben.focus()
+        await ada.until("document.querySelector('.own .meta .read')")
+        async with Writer(program, name="Grace Hopper") as writer, Writer(program, "kitchen") as cook:
+            await writer.send("chat.presence", userId="id-Grace Hopper", userName="Grace Hopper", state="joined")
+            question = await writer.say("Is the relay up?")
+            await writer.say("Yes, it is", replyTo=question)
+            await writer.say("👍🎉")
+            await cook.say("unread")
+            await writer.say("a day", sentAt=785492000)
+            await ada.until(shown("a day"))
+            await ada.until("document.querySelector('#rooms .count')")
+            await ada.evaluate("""for (const m of active.entries.filter(m => m.kind === 'message').slice(0, 3)) toggleReaction(m, '👍');
+                active.upload(new File(['soup'], 'soup.txt', { type: 'text/plain' }));
+                active.upload(new File([new Uint8Array(11e6)], 'large.bin'))""")
+            await ada.until("document.querySelector('.meta .failed') && document.querySelector('#log .chips') && document.querySelector('#log .card')")
+            await ben.type("#text", "gone")
+            await ben.key("Enter")
+            await ben.until(own("gone") + ".state !== 'sending'")
+            await ben.evaluate("erase(" + own("gone") + ")")
+            await ada.until("document.querySelector('#log .gone') && document.querySelector('#irc-log .gone')")
+            await ada.focus()
+            await ada.evaluate("composer.reply(active.entries.find(m => m.text === 'Is the relay up?'))")
+            await ada.type("#text", "half a reply")
+            await writer.send("chat.typing", active=True)
+            await ben.close()
+            await ada.until("[...document.querySelectorAll('#log .event')].some(e => e.textContent === 'Ben left')")
+            await self.assertContrast(ada, "chat")
+            await ada.evaluate("document.querySelector('#search-open').click()")
+            await ada.type("#query", "relay")
+            await ada.until("document.querySelector('#results mark')")
+            await self.assertContrast(ada, "search")
+            await ada.evaluate("document.querySelector('#search-close').click(); document.querySelector('#keys-open').click()")
+            await ada.until("document.querySelector('dialog[open]')")
+            await self.assertContrast(ada, "keys")
+            await ada.evaluate("document.querySelector('dialog[open]').close(); document.querySelector('#log .tools button').click()")
+            await ada.until("document.querySelector('.picker')")
+            await self.assertContrast(ada, "picker")
+            await ada.evaluate("document.activeElement.blur()")
+        await program.__aexit__()
+        await ada.until("!document.querySelector('#banner').hidden && irc.state !== 'open'")
+        await self.assertContrast(ada, "outage")
+
+    async def assertContrast(self, tab, what):
+        too_pale = (pathlib.Path(__file__).parent / "contrast.js").read_text()
+        found = {}
+        for width, height in ((1440, 900), (390, 844)):
+            await tab.size(width, height, 1, width < 500)
+            for theme in ("light", "dark"):
+                await tab.theme(theme)
+                for view in ("chat", "irc", "wire") if width < 500 else ("chat",):
+                    await tab.evaluate("document.querySelector('.tabs [data-tab=%s]').click()" % view)
+                    for state in ("", ":hover", ":focus"):
+                        for fault, contrast in (await tab.evaluate("%s(%s)" % (too_pale, json.dumps(state)))).items():
+                            where = "%.2f: %s, %d pixels, %s" % (contrast, theme, width, state or "as it is")
+                            found[fault] = min(found.get(fault, where), where)
+        await tab.size(1440, 900)
+        await tab.theme("light")
+        await tab.evaluate("document.querySelector('.tabs [data-tab=chat]').click()")
+        self.assertEqual([], ["%s, is %s" % pair for pair in sorted(found.items())], what)
+
     async def test_pictures(self):
         """Light, dark and a phone's width: nothing overflows. The pictures are for people."""
         directory = os.environ.get("STUDIO_SHOTS")

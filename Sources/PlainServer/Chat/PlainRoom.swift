@@ -20,23 +20,23 @@ struct PlainRoom {
 
     /// With its `#`.
     let name: String
-    private(set) var messages: [Message] = []
+    private var messages: [Message] = []
     /// By their nicks in lower case.
     private var nicks: [String: String] = [:]
     /// The oldest message that was shown, by its id or time.
-    var oldest: (id: String?, time: String)?
-    /// The newest that was shown, for the read marker.
-    var newest: String?
+    private(set) var oldest: (id: String?, time: String)?
+    /// The time of the newest that was shown, for the read marker.
+    private var newest: String?
     /// The marker has moved to here.
-    var marked: String?
-    var unread = 0
+    private var marked: String?
+    /// Messages since the room was in front.
+    private(set) var unread = 0
     /// Who is typing, and until when that counts.
     private(set) var typing: [(nick: String, until: MonotonicInstant)] = []
     /// Of the person's newest message.
-    private(set) var receipts = Receipts()
-    var topic = ""
+    private var receipts = Receipts()
 
-    struct Receipts: Equatable {
+    private struct Receipts: Equatable {
         var id: String?
         var delivered: [String] = []
         var read: [String] = []
@@ -44,11 +44,36 @@ struct PlainRoom {
 
     init(_ name: String) { self.name = name }
 
-    mutating func remember(_ message: Message, isOwn: Bool) {
-        messages.append(message)
+    /// A message is shown.
+    ///
+    /// - Parameters:
+    ///   - isOwn: of the person's, just now.
+    ///   - isHistory: said before.
+    mutating func said(_ message: PlainMessage, isOwn: Bool, isHistory: Bool) {
+        stopTyping(message.nick)
+        enter(message.nick)
+        if oldest == nil || (isHistory && message.stamp < oldest?.time ?? "") { oldest = (message.id, message.stamp) }
+        if message.stamp > newest ?? "" { newest = message.stamp }
+        guard let id = message.id else { return }
+        messages.append(Message(id: id, nick: message.nick, text: message.text))
         if messages.count > Self.maxMessages { messages.removeFirst() }
-        if isOwn { receipts = Receipts(id: message.id) }
+        if isOwn { receipts = Receipts(id: id) }
     }
+
+    // MARK: - Reading
+
+    mutating func countUnread() { unread += 1 }
+
+    /// The room is brought to the front.
+    mutating func look() { unread = 0 }
+
+    /// Where the read marker belongs; nil: it is there, or beyond.
+    var unmarked: String? { newest ?? "" > marked ?? "" ? newest : nil }
+
+    /// The read marker has moved.
+    mutating func mark(_ time: String) { if time >= marked ?? "" { marked = time } }
+
+    // MARK: - Messages
 
     func message(_ id: String) -> Message? { messages.last { $0.id == id } }
 
@@ -95,6 +120,13 @@ struct PlainRoom {
 
     mutating func endTyping(now: MonotonicInstant) { typing.removeAll { $0.until <= now } }
 
+    /// How far the person's newest message is.
+    var tick: String? {
+        if !receipts.read.isEmpty { return "✓✓ read by \(PlainNames.list(receipts.read))" }
+        if !receipts.delivered.isEmpty { return "✓✓ delivered to \(PlainNames.list(receipts.delivered))" }
+        return receipts.id == nil ? nil : "✓ sent"
+    }
+
     /// Somebody has got or read a message of the person's, with all before it.
     ///
     /// - Returns: it says something about the newest.
@@ -108,23 +140,5 @@ struct PlainRoom {
             receipts.delivered.append(nick)
         }
         return receipts != before
-    }
-}
-
-enum PlainNames {
-    static func areSame(_ a: String, _ b: String) -> Bool { a == b || a.lowercased() == b.lowercased() }
-
-    /// "Remy, Linguini and 3 more".
-    static func list(_ names: [String], atMost count: Int = 3) -> String {
-        guard names.count > count else {
-            guard names.count > 1, let last = names.last else { return names.first ?? "" }
-            return names.dropLast().joined(separator: ", ") + " and " + last
-        }
-        return names.prefix(count).joined(separator: ", ") + " and \(names.count - count) more"
-    }
-
-    static func excerpt(_ text: String) -> String {
-        let line = text.split(separator: "\n").first.map(String.init) ?? ""
-        return line.count > 30 ? String(line.prefix(29)) + "…" : line
     }
 }

@@ -36,16 +36,16 @@ struct Screen {
     private static let indent = 6
 
     private(set) var mode = Mode.lines
-    var abilities = Abilities()
+    private var abilities = Abilities()
     /// Nil: not known.
-    private(set) var columns: Int?
-    private(set) var output = ""
+    private var columns: Int?
+    private var output = ""
     /// What is asked, in front of the line being typed.
-    var prompt = ""
+    private var prompt = ""
     /// About this moment: who is typing, how far a message is.
-    var status = ScreenText()
+    private var status = ScreenText()
     /// The line is not shown, as it is a password.
-    var isSecret = false
+    private var isSecret = false
     /// What was drawn below the lines that stay; nil: nothing.
     private var drawn: Drawing?
 
@@ -61,6 +61,11 @@ struct Screen {
         defer { output = "" }
         return output
     }
+
+    /// There is a row about the moment.
+    var hasStatus: Bool { mode == .characters && abilities.hasCursor }
+
+    mutating func setAbilities(terminalType: String) { abilities = Abilities(terminalType: terminalType) }
 
     mutating func setColumns(_ count: Int) { columns = Self.usableColumns.contains(count) ? count : nil }
 
@@ -80,9 +85,10 @@ struct Screen {
         }
     }
 
-    /// Says something on the row of the cursor, in line mode: a question, whose answer follows.
+    /// Asks on the row of the cursor, where the answer follows.
     mutating func ask(_ question: String) {
-        if mode == .lines { output += question } else { prompt = question }
+        prompt = question
+        if mode == .lines { output += question }
     }
 
     /// Leaves what was typed where it is, and goes on below.
@@ -101,9 +107,18 @@ struct Screen {
         drawn = nil
     }
 
+    /// What is written next goes over what is on the cursor's row.
+    mutating func returnToStart() { output += "\r" }
+
     mutating func beep() { output += "\u{7}" }
 
     // MARK: - The line being typed
+
+    mutating func setPrompt(_ prompt: String) { self.prompt = prompt }
+
+    mutating func setStatus(_ status: ScreenText) { self.status = status }
+
+    mutating func setSecret(_ isSecret: Bool) { self.isSecret = isSecret }
 
     private mutating func erase() {
         guard let drawn else { return }

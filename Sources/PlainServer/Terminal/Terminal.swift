@@ -1,0 +1,262 @@
+import WireBytes
+
+/// What stands between the bytes of a person's connection and the lines that are typed and shown: telnet's options, keys, the
+/// line being typed, and the screen.
+struct Terminal {
+    enum Input: Equatable {
+        /// Enter was pressed.
+        case line(String)
+        /// A byte as it was sent, behind ``passThrough()``.
+        case byte(UInt8)
+        case tab
+        case endOfInput
+        /// All that was sent before a PING with this token was received.
+        case received(token: String)
+    }
+
+    /// What the line being typed is for.
+    private enum Purpose: Equatable {
+        case nothing
+        /// The answer to a question.
+        case answer(to: String, isSecret: Bool)
+        /// A message for a room.
+        case message
+    }
+
+    private var telnet = Telnet()
+    private var keys = KeyReader()
+    private var editor = LineEditor()
+    private var screen = Screen()
+    private var marks = ReceiptMarks()
+    private var purpose = Purpose.nothing
+    /// News that wait for a line to go with, where printing them would cut the line being typed in two.
+    private var heldNews: ScreenText?
+    /// A telnet in line mode shows nothing while a password is typed, as it takes us for the one who shows it.
+    private var hidesByEcho = false
+    private var isPassingThrough = false
+    /// What a flood of keys would cause over and over is done once a read.
+    private var hasReacted = false
+
+    // MARK: - In
+
+    /// The client has sent a telnet command, so it is no plain socket.
+    var isTelnet: Bool { telnet.isSpoken }
+    var isSecret: Bool { if case .answer(_, true) = purpose { true } else { false } }
+    /// A password that is asked for is not shown while it is typed.
+    var hidesSecrets: Bool { screen.mode == .characters || telnet.isSpoken }
+    /// The person's own terminal shows what is typed, and keeps it when it is sent.
+    var showsOwnLines: Bool { screen.mode == .lines }
+    var deadline: MonotonicInstant? { marks.deadline }
+
+    /// What is being typed, key by key, is for others.
+    var isTypingMessage: Bool {
+        guard screen.mode == .characters, purpose == .message, !editor.isEmpty else { return false }
+        return Self.isMessage(editor.text) || editor.text.hasPrefix("/me ")
+    }
+
+    private static func isMessage(_ line: String) -> Bool { !line.hasPrefix("/") }
+
+    /// More bytes were read, of which each is given to ``received(_:)``.
+    mutating func beginRead() { hasReacted = false }
+
+    mutating func received(_ byte: UInt8) -> Input? {
+        if byte != Telnet.interpret, telnet.isInText { return typed(byte) }
+        let wasSpoken = telnet.isSpoken
+        let event = telnet.received(byte)
+        if !wasSpoken, telnet.isSpoken { negotiate() }
+        return event.flatMap { take($0) }
+    }
+
+    /// The terminal sends no more.
+    ///
+    /// - Returns: a last line without its end.
+    mutating func ended() -> String? { editor.isEmpty ? nil : enter() }
+
+    /// From here on each byte is ``Input/byte(_:)``, and whatever is typed is shown by the person's own terminal.
+    mutating func passThrough() {
+        isPassingThrough = true
+        editor.clear()
+        endPrompt()
+        if screen.mode == .lines { screen.show(ScreenText()) }
+        telnet.withdraw(.echo)
+        telnet.withdraw(.suppressGoAhead)
+        screen.change(to: .lines)
+    }
+
+    // MARK: - Telnet
+
+    private mutating func negotiate() {
+        telnet.offer(.echo)
+        telnet.offer(.suppressGoAhead)
+        telnet.offer(.binary)
+        telnet.ask(.binary)
+        telnet.ask(.terminalType)
+        telnet.ask(.windowSize)
+    }
+
+    private mutating func take(_ event: Telnet.Event) -> Input? {
+        switch event {
+        case .byte(let byte): return typed(byte)
+        case .agreed: screen.change(to: telnet.weDo(.echo) && telnet.weDo(.suppressGoAhead) ? .characters : .lines)
+        case .windowSize(let columns, _): screen.setColumns(columns)
+        case .terminalType(let type): screen.setAbilities(terminalType: type)
+        case .mark: return marks.received().map { .received(token: $0) }
+        case .interrupt: return press(.interrupt)
+        case .areYouThere: if reactsOnce() { show(ScreenText("Yes.", .dim)) }
+        case .eraseCharacter: return press(.backspace)
+        case .eraseLine: return press(.eraseLine)
+        }
+        return nil
+    }
+
+    /// The server asks whether its lines were received. Where the terminal can say so, it does.
+    ///
+    /// - Returns: false: it cannot, and the server is answered at once; true: ``Input/received(token:)`` follows, or ``expired(now:)``.
+    mutating func confirmsReceipt(of token: String, now: MonotonicInstant) -> Bool {
+        guard telnet.isSpoken, marks.areUseful else { return false }
+        telnet.requestMark()
+        return marks.asked(for: token, now: now)
+    }
+
+    /// - Returns: tokens of PINGs whose confirmation has not come.
+    mutating func expired(now: MonotonicInstant) -> [String] { marks.expired(now: now) }
+
+    // MARK: - Keys
+
+    private mutating func typed(_ byte: UInt8) -> Input? {
+        guard isPassingThrough else { return keys.received(byte).flatMap { press($0) } }
+        // The keyboard of a telnet ends lines by CR LF or CR NUL.
+        return byte == 0 ? nil : .byte(byte == 0x0D ? 0x0A : byte)
+    }
+
+    private mutating func press(_ key: Key) -> Input? {
+        switch key {
+        case .scalar(let scalar): editor.insert(scalar)
+        case .unreadable: editor.markUnreadable()
+        case .enter: return enter().map { .line($0) }
+        case .backspace: editor.backspace()
+        case .delete: editor.delete()
+        case .left: editor.left()
+        case .right: editor.right()
+        case .home: editor.home()
+        case .end: editor.end()
+        case .up: if !isSecret { editor.earlier() }
+        case .down: if !isSecret { editor.later() }
+        case .tab: return !isSecret && reactsOnce() ? .tab : nil
+        case .eraseLine: editor.eraseToStart()
+        case .eraseToEnd: editor.eraseToEnd()
+        case .eraseWord: editor.eraseWord()
+        case .interrupt:
+            if editor.isEmpty, reactsOnce() { show(ScreenText("/quit leaves.", .dim)) }
+            editor.clear()
+        case .endOfInput: return editor.isEmpty ? .endOfInput : nil
+        case .redraw: screen.forget()
+        }
+        return nil
+    }
+
+    private mutating func reactsOnce() -> Bool {
+        defer { hasReacted = true }
+        return !hasReacted
+    }
+
+    /// - Returns: nil: nothing that can be sent was typed.
+    private mutating func enter() -> String? {
+        guard !editor.isTooLong, !editor.isUnreadable else {
+            let why =
+                editor.isTooLong
+                ? "That line is longer than \(LineEditor.maxBytes / 1024) KiB" : "That was not in UTF-8"
+            editor.clear()
+            show(ScreenText(why + "; nothing was sent.", .failure))
+            if case .answer(let question, _) = purpose { screen.ask(question) }
+            return nil
+        }
+        hasReacted = false
+        guard purpose == .message else {
+            screen.leaveRow(editor)
+            endPrompt()
+            return editor.take(isKept: false)
+        }
+        if editor.isEmpty { return nil }
+        // A message is shown by the server's echo, in its place among those of others.
+        if !Self.isMessage(editor.text) { screen.leaveRow(editor) }
+        return editor.take(isKept: true)
+    }
+
+    // MARK: - The Tab key
+
+    /// The word in front of the cursor that may be completed, and the text in front of it.
+    var wordAtCursor: (word: String, before: String) {
+        let start = wordStart
+        return (String(editor.characters[start..<editor.cursor]), String(editor.characters[..<start]))
+    }
+
+    private var wordStart: Int { editor.characters[..<editor.cursor].lastIndex(of: " ").map { $0 + 1 } ?? 0 }
+
+    mutating func replaceWord(by text: String) { editor.replace(wordStart..<editor.cursor, by: text) }
+
+    mutating func beep() { screen.beep() }
+
+    // MARK: - Out
+
+    /// Welcomes a new connection.
+    ///
+    /// A socket of nothing shows the bytes of a telnet command as a sign or two, over which the greeting is written.
+    mutating func greet(network: String) {
+        telnet.ask(.windowSize)
+        screen.returnToStart()
+        show(ScreenText("Welcome to \(network)."))
+        show("This is a chat; /quit leaves it.")
+    }
+
+    /// Shows a line, behind news that waited for one.
+    mutating func show(_ text: ScreenText) {
+        if let news = heldNews {
+            heldNews = nil
+            screen.show(news)
+        }
+        screen.show(text)
+    }
+
+    /// Replaces news of a moment ago that nobody has seen yet. Nothing, where ``setStatus(_:)`` shows them.
+    mutating func hold(_ news: ScreenText?) { heldNews = screen.hasStatus ? nil : news }
+
+    /// About this moment, above the line being typed.
+    mutating func setStatus(_ text: ScreenText) { screen.setStatus(text) }
+
+    mutating func ask(_ question: String, isSecret: Bool = false) {
+        endPrompt()
+        purpose = .answer(to: question, isSecret: isSecret)
+        screen.setSecret(isSecret)
+        if isSecret, screen.mode == .lines, telnet.isSpoken {
+            telnet.offer(.echo)
+            hidesByEcho = true
+        }
+        screen.ask(question)
+    }
+
+    /// What is typed is for this room.
+    mutating func talk(in room: String) {
+        endPrompt()
+        purpose = .message
+        screen.setPrompt("\(room)> ")
+    }
+
+    /// Nothing is asked for any more, and what is typed can be seen.
+    mutating func endPrompt() {
+        purpose = .nothing
+        screen.setPrompt("")
+        screen.setSecret(false)
+        if hidesByEcho {
+            telnet.withdraw(.echo)
+            hidesByEcho = false
+            screen.leaveSecret()
+        }
+    }
+
+    /// Everything that was done since, as one write.
+    mutating func takeOutput() -> [UInt8] {
+        screen.draw(editor)
+        return telnet.takeOutput() + Array(screen.takeOutput().utf8)
+    }
+}
