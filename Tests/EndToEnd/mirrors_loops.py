@@ -98,10 +98,6 @@ def link(m, pipe, name="link"):
     return table(name, "json", url=m.tools.url(pipe), path="/hooks/" + name, secret=SHARED)
 
 
-# A hook takes 20 requests a second, and these talk faster.
-MANY = {"max_messages": 100}
-
-
 def talk(relays, seconds, word="n"):
     """On each relay an IRC user and a backend user talk for so long; how many each said."""
     clients = [relay.irc("ann-%s%d" % (word, number)) for number, relay in enumerate(relays)]
@@ -155,7 +151,7 @@ def start_linked(m, ways, names):
         for peer in sorted({pipe[1] for pipe in out} | {pipe[0] for pipe in into}):
             tables.append(table(
                 "to-" + peer, "json", url=m.tools.url(name + peer) if name + peer in ways else None,
-                path="/hooks/" + peer if peer + name in ways else None, secret=SHARED, batch=MANY if name + peer in ways else None))
+                path="/hooks/" + peer if peer + name in ways else None, secret=SHARED))
         relay.tables = tables
         relay.open(*tables)
     aim(m, ways, relays)

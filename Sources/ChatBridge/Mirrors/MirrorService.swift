@@ -33,6 +33,8 @@ final class MirrorService: ConnectionlessLoopClient {
     private var followAgainAt: MonotonicInstant?
     private var isStarted = false
     private let stored: [StoredMirrored]
+    /// What is stored beside the cursors, and what is on its way there: by mirror, the places by their subjects.
+    private var bookmarks: [String: [String: String]]
     /// By room, the ids under which what mirrors brought was said first.
     private var firsts: [String: RecentIDs] = [:]
     /// Those of before the start.
@@ -51,6 +53,7 @@ final class MirrorService: ConnectionlessLoopClient {
         self.driver = driver
         self.store = store
         self.stored = stored?.mirrored ?? []
+        bookmarks = (stored?.bookmarks ?? []).reduce(into: [:]) { $0[$1.mirror, default: [:]][$1.subject] = $1.place }
         storedFirsts = (stored?.rooms ?? [:]).mapValues { room in
             (room.messages.map(\.clientTags) + room.outbox.map(\.clientTags)).compactMap { tags in
                 tags.first { $0.name == OriginChain.firstTag }?.value
@@ -90,7 +93,11 @@ final class MirrorService: ConnectionlessLoopClient {
                 for known in stored where known.mirror == plan.name { mirror.ids.insert(known) }
                 for id in underWay[plan.name] ?? [] { mirror.take(id) }
                 // What its tool has was learned since the start.
-                if let before = mirrors[plan.name] { mirror.ids = before.ids }
+                if let before = mirrors[plan.name] {
+                    mirror.ids = before.ids
+                    // Another connection reads again what the rooms have not taken.
+                    if before.plan.network == plan.network { mirror.held = before.held }
+                }
                 kept[plan.name] = mirror
             }
         }
@@ -183,10 +190,28 @@ final class MirrorService: ConnectionlessLoopClient {
                     followAgain(transport)
                     continue
                 }
-                leg.begin(rooms, mirror.plan, installation: installation, now: BridgeDriver.now(transport))
+                let ends = rooms.map { bookmark(Self.batchEnd(of: $0), of: mirror.plan.name).flatMap { Int64($0) } }
+                leg.begin(
+                    rooms, batchEnds: ends, mirror.plan, installation: installation, now: BridgeDriver.now(transport))
                 work(leg, of: mirror, transport)
             }
         }
+    }
+
+    // MARK: - Bookmarks
+
+    /// The subject of the bookmark at the end of a room's batch.
+    private static func batchEnd(of room: MirroredRoom) -> String { "batch \(room.name)" }
+
+    func bookmark(_ subject: String, of mirror: String) -> String? { bookmarks[mirror]?[subject] }
+
+    /// Persists a bookmark. False: it is there.
+    @discardableResult
+    func setBookmark(_ subject: String, of mirror: String, to place: String, _ transport: Transport) -> Bool {
+        guard bookmarks[mirror, default: [:]].updateValue(place, forKey: subject) != place else { return false }
+        let known = StoredBookmark(mirror: mirror, subject: subject, place: place)
+        perform(transport) { $0.keepBookmark(known, now: $1) }
+        return true
     }
 
     // MARK: - What came by another way
@@ -244,7 +269,14 @@ final class MirrorService: ConnectionlessLoopClient {
                 leg.queue?.read(entries, missing: missing, now: BridgeDriver.now(transport))
                 work(leg, of: mirror, transport)
             }
-        case .post(let room, let posts, let isAgain):
+        case .post(let room, let posts, let through, let isAgain):
+            // One message after another is the same after a restart.
+            if mirror.plan.queue.maxPosts > 1,
+                setBookmark(
+                    Self.batchEnd(of: leg.rooms[room]), of: mirror.plan.name, to: String(through), transport)
+            {
+                leg.hasMoved = true
+            }
             post(posts, isAgain: isAgain, from: room, leg, mirror, transport)
         case .move(let room, let sequence):
             leg.hasMoved = true

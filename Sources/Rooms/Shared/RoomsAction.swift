@@ -20,5 +20,7 @@ package enum RoomsAction {
     case logged(RoomID)
     /// What a mirror brought is in a room's order.
     case mirrored(StoredMirrored)
+    /// Somebody in a mirrored room begins to write, or ceases to.
+    case typing(RoomID, nick: String, Bool)
     case note(BridgeNote)
 }
