@@ -84,6 +84,13 @@ PASSING = {
 }
 EVERY_ROOM = ROOMS | PASSING
 
+# Rooms of mirrors, where the others are not; see mirroring.py. The last one is a room of another relay.
+MIRRORED = {
+    room.name: room
+    for room in (_room(name, "typed", number) for number, name in enumerate(
+        ("wharf", "haven", "canal", "isle", "cape", "strait"), 4))
+}
+
 
 def rooms_of(wire):
     return [room for room in EVERY_ROOM.values() if room.wire.name == wire]
