@@ -453,7 +453,7 @@ struct DocumentedKeysTests {
             : Self.text(path, example, sample)
         let secrets =
             ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD", "TEAM_SECRET"]
-            + ["NETWORK_PASSWORD"]
+            + ["NETWORK_PASSWORD", "LOBBY_KEY"]
         var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret-of-many-letters") })
         variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
         variables["TEAM_HOOK"] = "https://hooks.example.com/team"

@@ -23,7 +23,7 @@ def the_worst_texts_through_every_kind(m):
     if has_network:
         network = Network("ngircd")
         m.stack.callback(network.stop)
-        tables.append(mirror(network))
+        tables.append(mirror(network, nick="relay"))
     m.open(*tables, rooms=("lobby", "den"))
     eve = m.irc("eve", "#den")
     if has_network:
@@ -39,11 +39,11 @@ def the_worst_texts_through_every_kind(m):
         assert not [message for message in shown if message.get("mentions")], kind
         if kind != "json":
             assert not [message for message in shown if "\r" in visible(message["text"])], kind
-    eve.expect_text("end %d" % last, 60)
+    expect_text(eve, "end %d" % last, 60)
     assert not [line for line in eve.lines if "forged" in line.params[0] or line.command in ("QUIT", "PART")], eve.lines
     if has_network:
         expect_text(bob, "end %d" % last, 120)
-        from_relay = [line for line in bob.lines if line.source and line.source.startswith("chatbridge!")]
+        from_relay = [line for line in bob.lines if line.source and line.source.startswith("relay!")]
         assert {line.command for line in from_relay} <= {"JOIN", "PRIVMSG", "NOTICE", "MODE"}, {line.command for line in from_relay}
         assert {line.params[0] for line in from_relay} == {"#net"}, {line.params[0] for line in from_relay}
         assert not [line for line in from_relay if line.params[-1].startswith("\x01") and "ACTION" not in line.params[-1]]

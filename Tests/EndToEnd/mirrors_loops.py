@@ -194,7 +194,6 @@ def three_relays_in_a_ring_for_a_minute(m):
     return "%d messages" % each_once(relays, watchers, counts, patience=180)
 
 
-@slow("two ways to one place: an author's order is not kept each time")
 @mirrored(ab="pipe", ba="pipe", bc="pipe", cb="pipe", ca="pipe", ac="pipe")
 def three_relays_that_all_face_each_other(m):
     """Both ways round: the same message comes from two sides, and is said once."""

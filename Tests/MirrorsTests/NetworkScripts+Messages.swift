@@ -472,7 +472,7 @@ extension NetworkScripts {
             = #chat <ann> live id=m5
             = #chat seen m5
             = #chat page
-            + 60
+            + 35
             on #chat
             > CHATHISTORY AFTER #chat msgid=m5 2
             < BATCH +h chathistory #chat

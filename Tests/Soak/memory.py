@@ -8,7 +8,7 @@ import statistics
 import time
 
 from journal import Journal
-from plan import CLIENTS, MIRRORED, WIRES, rooms_of
+from plan import CLIENTS, MIRROR_SOCKETS, WIRES, rooms_of
 
 # Seconds between two samples.
 EVERY = 2
@@ -96,8 +96,7 @@ def explained():
     the mirrors'."""
     return {
         LISTENERS: 3, ADMIN: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES},
-        # Of the other relay's room there is the client of its network.
-        "mirrors": len(MIRRORED) - 1, "network": 1, "tools": 2}
+        **MIRROR_SOCKETS}
 
 
 def for_calls(wire):

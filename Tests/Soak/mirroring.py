@@ -262,7 +262,7 @@ class Mirrors:
     async def request(self, message):
         """The status; None: there was no answer."""
         body = json.dumps(message).encode()
-        head = "POST /hooks/haven HTTP/1.1\r\nHost: relay\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n" % (
+        head = "POST /hooks/haven HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n" % (
             SECRET, len(body)) + "Content-Type: application/json\r\nConnection: close\r\n\r\n"
         try:
             async with asyncio.timeout(5):

@@ -304,7 +304,7 @@ package struct MirrorBatchConfiguration: Equatable, Sendable {
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
             "max_messages", \.maxMessages, ConfigurationForm<Int>.integer(1...100).optional(from: 1),
-            about: "messages in one request", usual: "`json`: 100, else 1"),
+            about: "messages in one request", usual: "`json`: 100, else 1", example: "100"),
         ConfigurationKey(
             "max_wait", \.maxWait, .duration(), about: "how long a first message waits for others"),
     ]
