@@ -1,6 +1,5 @@
 """The worst that people say, through every kind of mirror at once: it goes on, and forges, notifies and blocks nothing."""
 
-from marks import slow
 from mirrors import TOOLS, await_number, mirrored, table, visible
 from mirrors_irc import Network, expect_text, joined, mirror, program
 from mirrors_out import FLOOD
@@ -14,7 +13,6 @@ WORST = (
 )
 
 
-@slow("100 KiB in lines of 400 bytes, and in posts of 2000 characters")
 @mirrored(**{kind: kind for kind in TOOLS})
 def the_worst_texts_through_every_kind(m):
     has_network = program("ngircd") is not None

@@ -217,7 +217,10 @@ package struct MirrorConfiguration: Equatable, Sendable {
             about: "while the tool takes nothing"),
         ConfigurationKey(
             "batch", \.batch, .section(MirrorBatchConfiguration.rows, inline: true),
-            about: "several messages in one request, or one text, of `json`, `slack` and `teams`"),
+            about: """
+                several messages in one request, or one text, of `json`, `slack` and `teams`; `max_messages` is 100 for \
+                `json`, else 1
+                """),
         ConfigurationKey(
             "sasl", \.sasl, .section(NetworkLoginConfiguration.rows, inline: true),
             about: "`irc`: how the mirror logs in; while the network refuses it, nothing crosses"),

@@ -48,7 +48,7 @@ package struct MirroredChannelKey: Equatable, Sendable {
         if let complaint = ConfigurationChecks.roomName(room) { throw .key(complaint) }
         let isKey = key.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ",") }
         guard !key.isEmpty, !key.hasPrefix(":"), key.utf8.count <= 100, isKey else {
-            throw .value("this cannot be the key of a channel: it has no spaces, no commas, and no colon at its beginning")
+            throw .value("this is no key of a channel: it has no spaces, no commas, and no colon at its beginning")
         }
         return MirroredChannelKey(room: room, key: Secret(key))
     }

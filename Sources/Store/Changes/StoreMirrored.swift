@@ -63,7 +63,8 @@ extension StoreQueries {
 
     func bookmarks() throws(SQLiteError) -> [StoredBookmark] {
         var found: [StoredBookmark] = []
-        try each(try connection.prepare("SELECT mirror, subject, place FROM bookmarks ORDER BY mirror, subject")) { row in
+        let statement = try connection.prepare("SELECT mirror, subject, place FROM bookmarks ORDER BY mirror, subject")
+        try each(statement) { row in
             found.append(StoredBookmark(mirror: row.text(0), subject: row.text(1), place: row.text(2)))
         }
         return found
