@@ -7,6 +7,7 @@ import random
 import time
 
 from admin import change, done
+from fulldisk import empty_disk, fill_disk
 from marks import slow
 from mirrors import DEEP, mirrored, say_all
 from mirrors_irc import Pair, joined
@@ -124,3 +125,22 @@ def a_room_that_takes_no_more(m):
     say_all(eve, ["n %d" % number for number in range(1, 4000)], chunk=100)
     m.backend.set(refuse=0)
     each_once(m, 4000, patience=240)
+
+
+@mirrored()
+def a_full_disk_loses_nothing(m):
+    """What cannot be stored is not taken, and read again when there is space."""
+    pair, eve = begin(m)
+    count = 0
+    fill_disk(m.bridge.process.pid)
+    while not m.bridge.log_entries("store-failing"):
+        say_all(eve, ["n %d %s" % (number, "x" * 300) for number in range(count, count + 20)])
+        count += 20
+        assert count < 3000, "3000 messages were stored on a full disk"
+    say_all(eve, ["n %d" % number for number in range(count, count + 20)])
+    count += 20
+    empty_disk(m.bridge.process.pid)
+    wait_until(lambda: m.bridge.log_entries("store-sound"), "they are stored again", 30)
+    say_all(eve, ["n %d" % count])
+    each_once(m, count + 1)
+    return "%d messages" % (count + 1)

@@ -106,12 +106,12 @@ extension Bridge {
 
     /// Shows a reaction that a mirror brought. Nil: as above.
     package func react(
-        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, origin: StoredTag?,
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, tags: [StoredTag],
         in room: String, now: Now
     ) -> RoomReply? {
         context.now = now
         guard let room = openRoom(room), !room.isLoading, lifecycle.isServing else { return nil }
-        room.reactRelayed(emoji, operation, on: msgid, as: name, origin: origin, context)
+        room.reactRelayed(emoji, operation, on: msgid, as: name, tags: tags, context)
         return .done
     }
 

@@ -17,6 +17,12 @@ final class Mirror {
     var counts = Counts()
     /// What an IRC network has brought and the room could not take yet.
     var held = HeldArrivals()
+    /// The newest places in the channels of an IRC network whose messages may not be stored yet, by room.
+    var unstoredPlaces: [String: IRCNetworkPosition] = [:]
+    /// The store was asked whether it has these.
+    var isAskingForPlaces = false
+    /// Messages that were taken and could not be stored.
+    var refusals = 0
 
     /// What came in.
     struct Counts: Equatable {

@@ -106,12 +106,37 @@ extension MirrorService {
         switch item {
         case .arrival(let arrival): return admit(arrival, to: room, mirror, transport) != .notNow
         case .position(let position):
-            // Behind the message itself: what is not stored when the process is killed is read again.
-            if let address = mirror.plan.network?.address, let channel = mirror.plan.channel(of: room) {
-                setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
-            }
+            mirror.unstoredPlaces[room] = position
+            storePlaces(of: mirror, transport)
             return true
         }
+    }
+
+    /// Stores the places in the channels behind the messages themselves: what is not stored when the process is killed is
+    /// read again.
+    private func storePlaces(of mirror: Mirror, _ transport: Transport) {
+        guard !mirror.isAskingForPlaces, !mirror.unstoredPlaces.isEmpty else { return }
+        mirror.isAskingForPlaces = true
+        let (places, refusals) = (mirror.unstoredPlaces, mirror.refusals)
+        mirror.unstoredPlaces = [:]
+        whenStored(transport) { [weak self, weak mirror] _, transport in
+            guard let self, let mirror, mirrors[mirror.plan.name] === mirror, let address = mirror.plan.network?.address
+            else { return }
+            mirror.isAskingForPlaces = false
+            for (room, position) in places where mirror.refusals == refusals {
+                guard let channel = mirror.plan.channel(of: room) else { continue }
+                setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
+            }
+            storePlaces(of: mirror, transport)
+        }
+    }
+
+    /// A message of a channel could not be stored.
+    func readAgain(_ room: String, _ mirror: Mirror, _ transport: Transport) {
+        mirror.unstoredPlaces[room] = nil
+        guard mirror.plan.network != nil, networks.keepsHistory(mirror.plan.name) else { return }
+        mirror.held.overflow(room)
+        followAgain(transport)
     }
 
     /// Brings what had to wait, as far as the rooms take it.

@@ -55,6 +55,9 @@ struct MirrorPlan: Equatable, Sendable {
             && a.network == b.network
     }
 
+    /// Messages that another room takes in one transaction.
+    private static let roomBatch = 100
+
     var name: String { configuration.name }
 
     /// The room that a channel of the IRC network comes into.
@@ -78,7 +81,9 @@ struct MirrorPlan: Equatable, Sendable {
     var queue: MirrorQueue.Settings {
         var settings = MirrorQueue.Settings(name: name)
         settings.maxAge = configuration.retry.maxAge
-        settings.maxPosts = min(configuration.maxBatchMessages, form?.traits.postsAtOnce ?? 1)
+        settings.maxPosts =
+            configuration.kind == .room
+            ? Self.roomBatch : min(configuration.maxBatchMessages, form?.traits.postsAtOnce ?? 1)
         settings.maxWait = configuration.batch.maxWait
         return settings
     }

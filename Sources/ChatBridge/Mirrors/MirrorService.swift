@@ -16,8 +16,9 @@ final class MirrorService: ConnectionlessLoopClient {
     /// An answer to a post says little.
     private static let maxAnswerBytes = 64 * 1024
     private static let postTimeout: Duration = .seconds(30)
-    /// A room that is not open yet, or takes nothing now, is tried again after this.
-    private static let followInterval: Duration = .seconds(1)
+    /// A room that is not open yet, or takes nothing now, is tried again after this. Short, since a new mirror begins with
+    /// what is said after it has found its rooms.
+    private static let followInterval: Duration = .milliseconds(100)
 
     private unowned let driver: BridgeDriver
     private let store: StoreDriver?
@@ -123,6 +124,18 @@ final class MirrorService: ConnectionlessLoopClient {
 
     /// A mirrored room's order has grown.
     func logged(_ room: RoomID) { grown.insert(room) }
+
+    /// What a mirror brought could not be stored and is not in the room: it has to come again.
+    func refused(_ tags: [StoredTag], in room: RoomID, _ transport: Transport) {
+        func tag(_ name: String) -> String? { tags.first { $0.name == name }?.value }
+        guard let name = bridge.end(of: room)?.name, let mirror = tag(RelayedName.tag).flatMap({ mirrors[$0] }) else {
+            return
+        }
+        mirror.refusals += 1
+        if let id = tag(StoredMirrored.tag) { mirror.giveBack(id) }
+        removeFirst(tag(OriginChain.firstTag), in: name)
+        readAgain(name, mirror, transport)
+    }
 
     /// What a mirror brought is in a room's order.
     func arrived(_ known: StoredMirrored) { mirrors[known.mirror]?.ids.insert(known) }
@@ -270,8 +283,8 @@ final class MirrorService: ConnectionlessLoopClient {
                 work(leg, of: mirror, transport)
             }
         case .post(let room, let posts, let through, let isAgain):
-            // One message after another is the same after a restart.
-            if mirror.plan.queue.maxPosts > 1,
+            // One message after another is the same after a restart, and a room knows what it has.
+            if leg.to == .tool, mirror.plan.queue.maxPosts > 1,
                 setBookmark(
                     Self.batchEnd(of: leg.rooms[room]), of: mirror.plan.name, to: String(through), transport)
             {
@@ -292,9 +305,7 @@ final class MirrorService: ConnectionlessLoopClient {
     private func post(
         _ posts: [MirrorPost], isAgain: Bool, from room: Int, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
     ) {
-        if case .room(let to) = leg.to {
-            return settle(relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport), leg, mirror, transport)
-        }
+        if case .room(let to) = leg.to { return relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport) }
         guard leg.hasMoved else { return deliver(posts, isAgain: isAgain, leg, mirror, transport) }
         // Where the process is killed, the next one posts again what is under way, and nothing before it: that would stand
         // behind it there.
@@ -437,8 +448,27 @@ final class MirrorService: ConnectionlessLoopClient {
 
     // MARK: - To another room
 
+    /// Says a batch in another room. It is done with when it is stored there; a process that is killed before knows what of
+    /// it the room has, and so does a next try.
     private func relay(
         _ posts: [MirrorPost], from room: MirroredRoom, to name: String, _ leg: MirrorLeg, _ mirror: Mirror,
+        _ transport: Transport
+    ) {
+        let outcome = say(posts, from: room, in: name, leg, mirror, transport)
+        driver.run(transport)
+        guard case .taken = outcome else { return settle(outcome, leg, mirror, transport) }
+        let (beginnings, refusals) = (leg.beginnings, mirror.refusals)
+        whenStored(transport) { [weak self, weak leg, weak mirror] isStored, transport in
+            guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings else {
+                return
+            }
+            let isWhole = isStored && mirror.refusals == refusals
+            settle(isWhole ? outcome : .later(reason: "not stored", after: .seconds(1)), leg, mirror, transport)
+        }
+    }
+
+    private func say(
+        _ posts: [MirrorPost], from room: MirroredRoom, in name: String, _ leg: MirrorLeg, _ mirror: Mirror,
         _ transport: Transport
     ) -> MirrorOutcome {
         let target = OriginChain.Place(room: name, of: installation)
@@ -451,13 +481,14 @@ final class MirrorService: ConnectionlessLoopClient {
                 RelayedName.isOne(nick) ? nick : bridge.relayedName(nick, mirror.plan.configuration.nickTemplate)
             let original = leg.original(of: post, from: room, to: (name, key), mirror)
             if let outcome = change(post, original, as: speaker, in: (name, key), mirror, transport) {
-                if case .taken = outcome { continue }
-                return outcome
+                guard case .taken = outcome else { return outcome }
+                insertFirst(post.first, in: name)
+                continue
             }
             guard let message = leg.message(of: post, as: speaker, answering: original, from: room, mirror) else {
                 continue
             }
-            // Without running what follows: the cursor goes to the store with the message.
+            // Without running what follows: all of them go to the store together.
             switch bridge.relay(message, in: name, by: mirror.plan.name, now: BridgeDriver.now(transport)) {
             case .done?: insertFirst(post.first, in: name)
             case nil: return .later(reason: "the room \(name) is not open", after: nil)
@@ -483,8 +514,9 @@ extension MirrorService {
         case .reaction(let emoji, let operation, _):
             guard let original else { return .taken(ids: []) }
             done = bridge.react(
-                emoji, operation, on: original, as: speaker, origin: post.origin.passing(mirror.plan.place).storedTag,
-                in: room.name, now: BridgeDriver.now(transport))
+                emoji, operation, on: original, as: speaker,
+                tags: mirror.tags(post.origin, id: nil, first: post.first, isBot: false), in: room.name,
+                now: BridgeDriver.now(transport))
         default: return nil
         }
         return done == nil ? .later(reason: "the room \(room.name) is not open", after: nil) : .taken(ids: [])

@@ -41,7 +41,7 @@ extension Room {
     ///
     /// - Parameter name: the reactor's.
     package func reactRelayed(
-        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, origin: StoredTag?,
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, tags: [StoredTag],
         _ context: RoomsContext
     ) {
         guard let original = recent.entry(msgid: msgid), !original.isTakenBack, !emoji.isEmpty,
@@ -51,7 +51,7 @@ extension Room {
         let annotations =
             replyTags(original)
             + [StoredTag(name: operation == .add ? "+draft/react" : "+draft/unreact", value: emoji)]
-            + (origin.map { [$0] } ?? [])
+            + tags
         let id = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
         enterEvent(["TAGMSG"], msgid: id, by: who, annotations, at: context.now.wall, context)
         show(
