@@ -9,7 +9,7 @@ WORST = (
     "one\r\nPRIVMSG #net :forged\r\n:ann!a@b QUIT :forged\n\nJOIN #forged\x00\x01ACTION hugs\x01",
     (FLOOD + " ") * 200, "\x01VERSION\x01", "\x01DCC SEND x 1 2 3\x01", "*" * 5000, "`" * 5000, "[" * 3000, "<" * 3000 + ">" * 3000,
     "[a](javascript:alert(1)) <https://a.example|b> <script>alert(1)</script> <at>all</at>", "\u202e\u2066\u200b\u2063\ufe00" * 500,
-    "🍲" * 3000, "é̀" * 3000, "{nick} {text} %s %n \\u0000 \\", "x" * (100 << 10), "\n".join("line %d" % n for n in range(2000)),
+    "🍲" * 3000, "é̀" * 3000, "{nick} {text} %s %n \\u0000 \\", "x" * (50 << 10), "\n".join("line %d" % n for n in range(500)),
 )
 
 

@@ -84,7 +84,7 @@ extension MirrorService {
             }
         }
         let refusals = mirror.refusals
-        whenStored(transport) { [self] isStored, transport in
+        whenStored(transport) { isStored, transport in
             // What was refused is not known any more, and the rest of it is, when the tool comes again.
             guard isStored, mirror.refusals == refusals else {
                 return exchange.respond(503, "not stored\n", transport: transport)
