@@ -63,6 +63,8 @@ public enum StoreOperation: Equatable, Sendable {
     case endMembership(account: String, StoredRoomKey)
     /// A mirror's tool has a message under this id. The oldest ones go; see ``StoredMirrored/perMirror``.
     case mirrored(StoredMirrored)
+    /// Enters a bookmark of a mirror, or replaces it.
+    case bookmark(StoredBookmark)
 
     /// Whether an author waits for the result.
     public var isAcceptance: Bool { if case .accept = self { true } else { false } }

@@ -61,3 +61,19 @@ public struct StoredMirrored: Hashable, Sendable {
         self.isTheirs = isTheirs
     }
 }
+
+/// How far a mirror has come, where no delivery cursor says it: the end of a batch under way, or the place in a channel of
+/// an IRC network.
+public struct StoredBookmark: Hashable, Sendable {
+    /// The mirror's name.
+    public var mirror: String
+    /// What it is about, and where it is: in the mirror's own words.
+    public var subject: String
+    public var place: String
+
+    public init(mirror: String, subject: String, place: String) {
+        self.mirror = mirror
+        self.subject = subject
+        self.place = place
+    }
+}

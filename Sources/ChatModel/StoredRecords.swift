@@ -364,12 +364,13 @@ public struct StoredState: Equatable, Sendable {
     public var memberships: [StoredMembership]
     /// Oldest first.
     public var mirrored: [StoredMirrored]
+    public var bookmarks: [StoredBookmark]
 
     public init(
         rooms: [StoredRoomKey: StoredRoom] = [:], identities: [StoredIdentity] = [], cursors: [StoredCursor] = [],
         accounts: [StoredAccount] = [], conversations: [StoredConversation] = [], nicks: [StoredNick] = [],
         choices: [StoredChoices] = [], memberships: [StoredMembership] = [],
-        mirrored: [StoredMirrored] = []
+        mirrored: [StoredMirrored] = [], bookmarks: [StoredBookmark] = []
     ) {
         self.rooms = rooms
         self.identities = identities
@@ -380,5 +381,6 @@ public struct StoredState: Equatable, Sendable {
         self.choices = choices
         self.memberships = memberships
         self.mirrored = mirrored
+        self.bookmarks = bookmarks
     }
 }

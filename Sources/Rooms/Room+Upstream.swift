@@ -268,6 +268,7 @@ extension Room {
 
     private func announceTyping(_ personID: PersonID, _ isTyping: Bool, _ context: RoomsContext) {
         guard let person = context.identities[personID] else { return }
+        if settings.isMirrored { context.emit(.typing(id, nick: person.nick, isTyping)) }
         show(.typing(RoomSpeaker(person), isTyping: isTyping), to: RoomAudience(by: person))
     }
 

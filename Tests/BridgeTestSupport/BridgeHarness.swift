@@ -331,7 +331,7 @@ public final class BridgeHarness {
             bridge.upstreamSecured(room, now: clock.now)
         case .sendUpstream(let room, let slice): upstreamReceived(room.index, slice)
         case .logged(let room): logged.insert(room)
-        case .mirrored: break
+        case .mirrored, .mirrorRefused, .typing: break
         case .closeUpstream(let room, _):
             if let event = upstream(room.index).disconnected() { record(room.index, event) }
         case .checkPassword(let check):

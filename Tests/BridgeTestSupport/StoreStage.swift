@@ -276,6 +276,10 @@ extension StoredState {
         case .mirrored(let known):
             mirrored.removeAll { $0.mirror == known.mirror && $0.room == known.room && $0.msgid == known.msgid }
             mirrored.append(known)
+        case .bookmark(let known):
+            bookmarks.removeAll { ($0.mirror, $0.subject) == (known.mirror, known.subject) }
+            bookmarks.append(known)
+            bookmarks.sort { ($0.mirror, $0.subject) < ($1.mirror, $1.subject) }
         }
     }
 

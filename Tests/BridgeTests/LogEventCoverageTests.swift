@@ -22,7 +22,7 @@ struct LogEventCoverageTests {
         "mirror-read-failed": "MirrorQueueTests.aStoreThatFails",
         "mirror-hook-refused": "mirrors_hooks.a_wrong_secret",
         "mirror-login-refused": "NetworkConversationTests.registration",
-        "mirror-channel-lost": "NetworkConversationTests.channels",
+        "mirror-channel-lost": "mirrors_irc.kicked_and_back",
         "mirror-relaymsg-refused": "NetworkConversationTests.speaking",
         "log-lines-dropped": "LoggingTests.fullPipe", "backend-lifetime-odd": "LoginEndTests.oddLifetimes",
     ]

@@ -57,6 +57,23 @@ struct OutboxTurnTests {
         #expect(Self.write(&late) == ["a2", "b1", "a3", "b2"])
     }
 
+    @Test("what was said in one room elsewhere is in one line, whichever mirrors bring it")
+    func roomsElsewhere() {
+        func tags(_ origin: String) -> [StoredTag] { [StoredTag(name: OriginChain.tag, value: origin)] }
+        var outbox = Outbox()
+        for (id, by, origin) in [
+            // An author has another name behind each mirror.
+            ("n1", "near", "aaaaaa,0000b1"), ("n2", "near", "aaaaaa,0000b1"), ("f3", "far", "aaaaaa,cccccc,0000b2"),
+            ("n4", "near", "aaaaaa,0000b1"), ("x1", "near", "dddddd,0000b1"), ("t1", "tool", "0000b3"),
+        ] {
+            var entry = Self.entry(id)
+            entry.line = .relayed(tags(origin), by: by)
+            outbox.append(entry)
+        }
+        #expect(Self.write(&outbox) == ["n1", "x1", "t1", "n2", "f3", "n4"])
+        #expect(OutboxTurns.Line.relayed([], by: "bot") == .relay("bot"))
+    }
+
     @Test("the choice stands until it is taken, whatever is said meanwhile")
     func choice() {
         var outbox = Self.outbox("a1", "a2", "b1")

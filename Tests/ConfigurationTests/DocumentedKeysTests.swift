@@ -322,6 +322,7 @@ struct DocumentedKeysTests {
         "mirrors.batch.max_messages": KeySample("2", "3", tool),
         "mirrors.batch.max_wait": KeySample("\"1s\"", "\"2s\"", tool),
         "mirrors.map": KeySample("{ lobby = \"#a\" }", "{ lobby = \"#b\" }", network),
+        "mirrors.channel_keys": KeySample("{ lobby = \"a\" }", "{ lobby = \"b\" }", network),
         "mirrors.sasl.mechanism": KeySample(
             "\"scram-sha-256\"", "\"plain\"", network, ["sasl.user": "\"a\"", "sasl.password": "\"p\""]),
         "mirrors.sasl.user": KeySample("\"a\"", "\"b\"", network, ["sasl.password": "\"p\""]),
@@ -452,7 +453,7 @@ struct DocumentedKeysTests {
             : Self.text(path, example, sample)
         let secrets =
             ["TOKEN", "PASSWORD", "CHAT_PASSWORD", "SERVER_PASSWORD", "GATEWAY_PASSWORD", "TEAM_SECRET"]
-            + ["NETWORK_PASSWORD"]
+            + ["NETWORK_PASSWORD", "LOBBY_KEY"]
         var variables = Dictionary(uniqueKeysWithValues: secrets.map { ($0, "secret-of-many-letters") })
         variables["CREDENTIALS_DIRECTORY"] = "/run/credentials"
         variables["TEAM_HOOK"] = "https://hooks.example.com/team"

@@ -159,6 +159,7 @@ struct KeyCoverageTests {
         Row("mirrors.name", "EndToEnd/mirrors_operating.py", "states_in_status_metrics_and_page"),
         Row("mirrors.type", "EndToEnd/mirrors_out.py", "names_and_pictures_by_their_templates"),
         Row("mirrors.rooms", "EndToEnd/mirrors_out.py", "two_rooms_in_one_mirror_and_no_other_room"),
+        Row("mirrors.channel_keys", "EndToEnd/mirrors_irc.py", "a_channel_with_a_key"),
         Row("mirrors.to", "EndToEnd/mirrors_rooms.py", "messages_cross_both_ways"),
         Row("mirrors.direction", "EndToEnd/mirrors_rooms.py", "one_way_in"),
         Row("mirrors.url", "EndToEnd/mirrors_out.py", "plain_text_stays_whole"),

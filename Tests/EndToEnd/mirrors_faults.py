@@ -148,6 +148,29 @@ def killed_in_the_middle(m, tool):
     return "%d doubled" % extra
 
 
+@on_tools("json")
+def killed_behind_a_batch(m, tool):
+    """The tool has taken a batch and not answered when the relay is killed, and more was said since: the next process
+    repeats that batch alone, under its key."""
+    table, count = m.mirror(tool, batch={"max_messages": 50, "max_wait": "300ms"}), 0
+    m.open(table)
+    for turn in range(4):
+        ann = m.irc("ann")
+        m.tools.fault(tool, "hang", 1, taken=True)
+        say_all(ann, ["n %d" % number for number in range(count, count + 8)])
+        await_number(m, tool, "n", count)
+        say_all(ann, ["n %d" % number for number in range(count + 8, count + 12)])
+        wait_until(lambda: len(m.upstream()) == count + 12, "the backend has all")
+        count += 12
+        m.kill()
+        m.tools.clear(tool)
+        m.open(table)
+        check(m, tool, count)
+    repeated = m.tools.state(tool)["repeated"]
+    assert repeated >= 4, "%d repeated" % repeated
+    return "%d repeated under their keys" % repeated
+
+
 @slow("waits for a limit of the tool's own")
 @on_tools("slack", "json")
 def killed_as_the_tool_says_wait(m, tool):

@@ -294,6 +294,7 @@ def kicked_and_back(m, network):
     expect_text(bob, "n 0")
     bob.send("KICK #net relay :out")
     m.bridge.logged("mirror-channel-lost", "warn", "mirror", "channel", "reason")
+    assert not m.bridge.log_entries("mirror-not-joined"), "said twice"
     say_all(ann, ["n 1", "n 2"])
     joined(m, 2)
     expect_text(bob, "n 2")
@@ -394,6 +395,30 @@ def a_pace_that_is_kept(m, network):
     expect_text(bob, "n 12", 30)
     assert time.monotonic() - began > 1.5, time.monotonic() - began
     assert irc_numbers(bob, "n") == list(range(13)), bob.texts()
+
+
+@on_networks()
+def a_channel_with_a_key(m, network):
+    """One mirror has it, another has a wrong one, and a third none; the configuration shows none of them."""
+    bob = network.irc("bob")
+    bob.send("MODE #net +k 0pen")
+    bob.barrier()
+    os.environ["NET_KEY"] = "0pen"
+    try:
+        m.open(
+            mirror(network, nick="one", channel_keys={"lobby": "${NET_KEY}"}),
+            mirror(network, "wrong", nick="two", channel_keys={"lobby": "5hut"}), mirror(network, "none", nick="three"))
+        joined(m)
+        shown = command_output(m, "check", "--print")
+    finally:
+        del os.environ["NET_KEY"]
+    wait_until(
+        lambda: sorted(e["mirror"] for e in m.bridge.log_entries("mirror-not-joined")) == ["none", "wrong"],
+        lambda: "two are refused: %r" % m.bridge.log_entries("mirror-not-joined"))
+    m.irc("ann").say("#lobby", "with a key")
+    expect_text(bob, "with a key")
+    for text in (m.bridge.log(), shown):
+        assert "0pen" not in text and "5hut" not in text, text
 
 
 @on_networks("ngircd")
@@ -504,6 +529,27 @@ def a_relay_as_the_network(m):
     assert irc_numbers(eve, "n") == list(range(20)), irc_numbers(eve, "n")
     assert [text for _, text in pair.other.upstream() if text.startswith("n ")] == ["n %d" % n for n in range(20)]
     assert [text for _, text in m.upstream() if text.startswith("n ")] == ["n %d" % n for n in range(20)]
+
+
+@mirrored()
+def typing_crosses_both_ways(m):
+    pair = Pair(m)
+    m.open(pair.mirror(nick="relay"))
+    joined(m, channel="#lobby")
+    ann, eve = m.irc("ann"), pair.other.irc("eve")
+    for state in ("active", "done"):
+        ann.send("@+typing=%s TAGMSG #lobby" % state)
+        line = eve.expect("TAGMSG", lambda line: line.tags.get("+typing") == state)
+        assert line.source.startswith("relay!") and line.params[0] == "#lobby", line
+    eve.send("@+typing=active TAGMSG #lobby")
+    ann.expect("TAGMSG", lambda line: line.tags.get("+typing") == "active" and line.source.startswith("eve/net!"))
+    m.backend.do("typing", "Remy")
+    eve.expect("TAGMSG", lambda line: line.tags.get("+typing") == "active" and line.source.startswith("relay!"))
+    # Neither comes back as its own echo.
+    for client in (ann, eve):
+        client.barrier()
+    assert {line.source.split("!")[0] for line in ann.lines if line.command == "TAGMSG"} <= {"ann", "Remy", "eve/net"}
+    assert {line.source.split("!")[0] for line in eve.lines if line.command == "TAGMSG"} <= {"eve", "relay"}
 
 
 @mirrored()

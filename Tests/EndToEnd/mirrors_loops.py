@@ -98,10 +98,6 @@ def link(m, pipe, name="link"):
     return table(name, "json", url=m.tools.url(pipe), path="/hooks/" + name, secret=SHARED)
 
 
-# A hook takes 20 requests a second, and these talk faster.
-MANY = {"max_messages": 100}
-
-
 def talk(relays, seconds, word="n"):
     """On each relay an IRC user and a backend user talk for so long; how many each said."""
     clients = [relay.irc("ann-%s%d" % (word, number)) for number, relay in enumerate(relays)]
@@ -155,7 +151,7 @@ def start_linked(m, ways, names):
         for peer in sorted({pipe[1] for pipe in out} | {pipe[0] for pipe in into}):
             tables.append(table(
                 "to-" + peer, "json", url=m.tools.url(name + peer) if name + peer in ways else None,
-                path="/hooks/" + peer if peer + name in ways else None, secret=SHARED, batch=MANY if name + peer in ways else None))
+                path="/hooks/" + peer if peer + name in ways else None, secret=SHARED))
         relay.tables = tables
         relay.open(*tables)
     aim(m, ways, relays)
@@ -198,7 +194,6 @@ def three_relays_in_a_ring_for_a_minute(m):
     return "%d messages" % each_once(relays, watchers, counts, patience=180)
 
 
-@slow("two ways to one place: an author's order is not kept each time")
 @mirrored(ab="pipe", ba="pipe", bc="pipe", cb="pipe", ca="pipe", ac="pipe")
 def three_relays_that_all_face_each_other(m):
     """Both ways round: the same message comes from two sides, and is said once."""

@@ -1,5 +1,6 @@
 """A room mirrored into another room of the relay."""
 
+from fulldisk import empty_disk, fill_disk
 from marks import slow
 from mirrors import irc_numbers, mirrored, say_all, table
 from peer import wait_until
@@ -206,3 +207,26 @@ def a_room_to_a_room_and_out_to_a_tool(m):
     ann.say("#lobby", "end")
     m.tools.expect_said("other", "ann/across", "end")
     assert len(m.tools.messages("other")) == 2, m.tools.messages("other")
+
+
+@mirrored()
+def a_full_disk_loses_nothing(m):
+    """What the other room could not store is not taken there, and comes when there is space."""
+    both(m)
+    count = 0
+    fill_disk(m.bridge.process.pid)
+    while not m.bridge.log_entries("store-failing"):
+        for _ in range(20):
+            m.backend.say("Remy", "n %d %s" % (count, "x" * 300), room="lobby")
+            count += 1
+        assert count < 3000, "3000 messages were stored on a full disk"
+    empty_disk(m.bridge.process.pid)
+    wait_until(lambda: m.bridge.log_entries("store-sound"), "they are stored again", 30)
+    m.backend.say("Remy", "n %d" % count, room="lobby")
+
+    def there():
+        return [int(text.split()[1]) for _, text in m.upstream("den") if text.startswith("n ")]
+
+    wait_until(lambda: len(set(there())) > count, lambda: "all of %d are there: %d" % (count + 1, len(set(there()))), 60)
+    assert there() == list(range(count + 1)), there()
+    return "%d messages" % (count + 1)

@@ -16,15 +16,28 @@ private struct Stage {
     var notes: [String] = []
     var named: [String] = []
     var isAgain = false
+    /// Up to where the batch under way goes, of each room.
+    var batchEnds: [Int: Int64] = [:]
+    private let settings: MirrorQueue.Settings
 
     init(rooms: Int = 1, maxPosts: Int = 1, maxWait: Duration = .zero, maxAge: Duration = .seconds(3600)) {
         var settings = MirrorQueue.Settings(name: "team")
         (settings.maxPosts, settings.maxWait, settings.maxAge) = (maxPosts, maxWait, maxAge)
-        let names = (0..<rooms).map { (name: "room\($0)", cursor: Int64(-1), end: Int64(-1)) }
-        queue = MirrorQueue(
-            settings, rooms: names, random: AnyRandomNumberGenerator(ZeroGenerator()))
+        self.settings = settings
         rows = Array(repeating: [], count: rooms)
         cursors = Array(repeating: -1, count: rooms)
+        queue = MirrorQueue(settings, rooms: [], random: AnyRandomNumberGenerator(ZeroGenerator()))
+        restart()
+    }
+
+    /// A new process with what the one before had stored.
+    mutating func restart() {
+        let rooms = rows.indices.map {
+            (name: "room\($0)", cursor: cursors[$0], end: rows[$0].last ?? -1, batchEnd: batchEnds[$0])
+        }
+        queue = MirrorQueue(settings, rooms: rooms, random: AnyRandomNumberGenerator(ZeroGenerator()))
+        queue.start(now: now)
+        run()
     }
 
     private struct ZeroGenerator: RandomNumberGenerator {
@@ -55,7 +68,8 @@ private struct Stage {
                 let found = rows[room].filter { $0 > after && $0 <= through }.prefix(limit)
                 let entries = found.map { entry($0, room: room) }
                 queue.read(.success(entries), now: now)
-            case .post(let room, let posts, let again):
+            case .post(let room, let posts, let through, let again):
+                batchEnds[room] = through
                 asked = action
                 isAgain = again
                 posted.append(
@@ -145,6 +159,35 @@ private struct Stage {
         #expect(stage.posted == ["0:0,2,4", "0:6,8"])
         stage.taken()
         #expect(stage.cursors == [9])
+    }
+
+    @Test("a process that is killed behind a post repeats that post, whatever came since")
+    func aBatchOfTheProcessBefore() {
+        var stage = Stage(maxPosts: 3)
+        stage.log(1)
+        stage.log(8)
+        #expect(stage.posted == ["0:0"])
+        stage.restart()
+        #expect(stage.posted == ["0:0", "0:0"])
+        stage.taken()
+        #expect(stage.posted.last == "0:2,4,6")
+        stage.log(4)
+        stage.restart()
+        #expect(stage.posted.last == "0:2,4,6")
+        stage.taken()
+        stage.taken()
+        #expect(stage.posted.suffix(2) == ["0:2,4,6", "0:8,10,12"])
+        #expect(stage.cursors == [12])
+    }
+
+    @Test("a batch is repeated whole, also when less is to be posted at once now")
+    func aLongerBatchOfTheProcessBefore() {
+        var stage = Stage(maxPosts: 1)
+        (stage.rows, stage.batchEnds) = ([[0, 1, 2, 3, 4, 5, 6]], [0: 3])
+        stage.restart()
+        #expect(stage.posted == ["0:0,2"])
+        stage.taken()
+        #expect(stage.posted.last == "0:4")
     }
 
     @Test func aToolThatIsAway() {

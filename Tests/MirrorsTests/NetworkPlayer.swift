@@ -18,6 +18,7 @@ import WireBytes
 ///     say 1 #chat alice: words         a post with that token; `\n` is a line end
 ///     say 1 #chat alice reply=id of=bob kind=edit origin=0123ab: words
 ///     typing #chat alice yes           somebody writes, or ceases to
+///     on #chat, on #chat m1            history is read on, from where it was, or from that message
 ///     lost, stop                       the connection ends; we leave
 ///
 /// U+200B shows as `·`, U+0001 as `^A`, and a mark as its places in braces.
@@ -60,6 +61,10 @@ struct NetworkPlayer {
         case "typing":
             let parts = rest.split(separator: " ").map(String.init)
             network.typing(parts[1], parts[2] == "yes", in: parts[0], now: clock.now)
+        case "on":
+            let parts = rest.split(separator: " ").map(String.init)
+            let position = parts.dropFirst().first.map { IRCNetworkPosition(msgid: $0, time: clock.now.wall) }
+            _ = network.readOn(parts[0], from: position, now: clock.now)
         case "lost": network.closed(reason: "reset by peer", now: clock.now, random: &random)
         case "stop": network.stop(now: clock.now)
         default: Issue.record("unknown line: \(line)")
@@ -143,12 +148,15 @@ struct NetworkPlayer {
         case .close: ["= close"]
         case .ready: ["= ready"]
         case .channel(let name, .joined): ["= \(name) joined"]
+        case .channel(let name, .lost(let reason, let until)):
+            ["= \(name) lost for \(seconds(until.monotonic - now.monotonic)) s: \(reason)"]
         case .channel(let name, .waiting(let reason, let until)):
             ["= \(name) waits \(seconds(until.monotonic - now.monotonic)) s: \(reason)"]
         case .channel(let name, .refused(let reason)): ["= \(name) refused: \(reason)"]
         case .arrived(let arrival, let channel): ["= \(channel) \(shown(arrival))"]
         case .typing(let nick, let isTyping, let channel): ["= \(channel) \(nick) \(isTyping ? "writes" : "ceases")"]
         case .seen(let channel, let position): ["= \(channel) seen \(position.msgid ?? "-")"]
+        case .page(let channel): ["= \(channel) page"]
         case .delivered(let token, let id): ["= \(token) delivered" + (id.map { " as \($0)" } ?? "")]
         case .failed(let token, let reason, let isFinal): ["= \(token) failed\(isFinal ? " for good" : ""): \(reason)"]
         case .note(let note): ["= note \(note.level) \(note.event)" + (note.metadata["reason"].map { ": \($0)" } ?? "")]

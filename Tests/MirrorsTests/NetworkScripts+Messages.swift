@@ -457,19 +457,24 @@ extension NetworkScripts {
             < @batch=ml :bob!u@h PRIVMSG #chat :lines
             < BATCH -ml
             < BATCH -h
-            > CHATHISTORY AFTER #chat msgid=mm 2
             = #chat <ann> one id=m1
             = #chat seen m1
             = #chat <bob> two\\nlines id=mm
             = #chat seen mm
+            = #chat page
+            on #chat
+            > CHATHISTORY AFTER #chat msgid=mm 2
             < BATCH +h chathistory #chat
             < @batch=h;msgid=m4 :bridge!u@host PRIVMSG #chat :ours
             < @batch=h;msgid=m5 :ann!u@h PRIVMSG #chat :live
             < BATCH -h
-            > CHATHISTORY AFTER #chat msgid=m5 2
             = #chat seen m4
             = #chat <ann> live id=m5
             = #chat seen m5
+            = #chat page
+            + 35
+            on #chat
+            > CHATHISTORY AFTER #chat msgid=m5 2
             < BATCH +h chathistory #chat
             < BATCH -h
             < @msgid=m6 :ann!u@h PRIVMSG #chat :after
@@ -477,12 +482,78 @@ extension NetworkScripts {
             = #chat seen m6
             """),
         NetworkConversation(
+            "what the owner could not take is asked for again",
+            history,
+            """
+            usable message-tags server-time batch draft/chathistory
+            < BATCH +h chathistory #chat
+            < BATCH -h
+            < @msgid=m1 :ann!u@h PRIVMSG #chat :one
+            = #chat <ann> one id=m1
+            = #chat seen m1
+            < @msgid=m2 :ann!u@h PRIVMSG #chat :two
+            = #chat <ann> two id=m2
+            = #chat seen m2
+            on #chat m1
+            > CHATHISTORY AFTER #chat msgid=m1 100
+            on #chat m1
+            < @msgid=m3 :ann!u@h PRIVMSG #chat :live
+            < BATCH +h chathistory #chat
+            < @batch=h;msgid=m2 :ann!u@h PRIVMSG #chat :two
+            < BATCH -h
+            = #chat <ann> two id=m2
+            = #chat seen m2
+            = #chat page
+            on #chat
+            > CHATHISTORY AFTER #chat msgid=m2 100
+            < BATCH +h chathistory #chat
+            < BATCH -h
+            = #chat <ann> live id=m3
+            = #chat seen m3
+            """),
+        NetworkConversation(
+            "the place in a channel begins with the JOIN",
+            """
+            open
+            > CAP LS :302
+            > NICK bridge
+            > USER chatbridge 0 * chatbridge
+            < CAP * LS :message-tags server-time batch draft/chathistory
+            > CAP REQ :message-tags server-time batch draft/chathistory
+            < CAP * ACK :message-tags server-time batch draft/chathistory
+            > CAP END
+            < :s 001 bridge :Welcome
+            = ready
+            < :s 422 bridge :No MOTD
+            > JOIN #chat
+            < @time=2026-11-21T12:00:00.001Z :bridge!u@host JOIN #chat
+            = #chat joined
+            = #chat seen -
+            lost
+            = reconnect in about 2 s: reset by peer
+            open
+            > CAP LS :302
+            > NICK bridge
+            > USER chatbridge 0 * chatbridge
+            < CAP * LS :message-tags server-time batch draft/chathistory
+            > CAP REQ :message-tags server-time batch draft/chathistory
+            < CAP * ACK :message-tags server-time batch draft/chathistory
+            > CAP END
+            < :s 001 bridge :Welcome
+            = ready
+            < :s 422 bridge :No MOTD
+            > JOIN #chat
+            < :bridge!u@host JOIN #chat
+            > CHATHISTORY AFTER #chat timestamp=2026-11-21T12:00:00.000Z 100
+            = #chat joined
+            """),
+        NetworkConversation(
             "an id that the network no longer knows",
             history,
             """
             usable message-tags server-time batch draft/chathistory
             < :s FAIL CHATHISTORY INVALID_MSGREFTYPE AFTER #chat :msgid-based history requests are not supported
-            > CHATHISTORY AFTER #chat timestamp=2026-11-21T12:00:00.000Z 100
+            > CHATHISTORY AFTER #chat timestamp=2026-11-21T11:59:59.999Z 100
             < @msgid=m5 :ann!u@h PRIVMSG #chat :live
             + 30
             = #chat <ann> live id=m5

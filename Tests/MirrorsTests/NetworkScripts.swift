@@ -286,8 +286,7 @@ enum NetworkScripts {
             """
             usable
             < :bridge!u@host PART #chat
-            = #chat waits 5 s: removed from the channel by the network
-            = note warn mirror-channel-lost: removed from the channel by the network
+            = #chat lost for 5 s: removed from the channel by the network
             + 5
             > JOIN #chat
             < :s 471 bridge #chat :Cannot join channel (+l)
@@ -302,15 +301,13 @@ enum NetworkScripts {
             """
             usable
             < :op!u@h KICK #chat bridge :no bridges
-            = #chat waits 5 s: kicked by op: no bridges
-            = note warn mirror-channel-lost: kicked by op: no bridges
+            = #chat lost for 5 s: kicked by op: no bridges
             + 5
             > JOIN #chat
             < :bridge!u@host JOIN #chat
             = #chat joined
             < :op!u@h KICK #chat Bridge
-            = #chat waits 10 s: kicked by op
-            = note warn mirror-channel-lost: kicked by op
+            = #chat lost for 10 s: kicked by op
             + 10
             > JOIN #chat
             < :s 474 bridge #chat :Cannot join channel (+b)
@@ -325,8 +322,7 @@ enum NetworkScripts {
             """
             usable
             < :op!u@h KICK #chat bridge :out
-            = #chat waits 5 s: kicked by op: out
-            = note warn mirror-channel-lost: kicked by op: out
+            = #chat lost for 5 s: kicked by op: out
             + 35
             > JOIN #chat
             = #chat waits 30 s: the network did not answer the JOIN
@@ -336,8 +332,7 @@ enum NetworkScripts {
             """
             usable
             < :op!u@h KICK #chat bridge :out
-            = #chat waits 5 s: kicked by op: out
-            = note warn mirror-channel-lost: kicked by op: out
+            = #chat lost for 5 s: kicked by op: out
             + 5
             > JOIN #chat
             < :s 489 bridge #chat :Cannot join channel (SSL is required)
@@ -364,7 +359,7 @@ enum NetworkScripts {
             > PING 6
             < :s 442 bridge #chat :You're not on that channel
             = 1 failed: You're not on that channel
-            = #chat waits 5 s: the network says that the client is not in the channel
+            = #chat lost for 5 s: the network says that the client is not in the channel
             say 2 #chat alice: hello
             = 2 notNow
             """),

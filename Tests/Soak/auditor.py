@@ -1507,6 +1507,7 @@ class Audit:
         stay = collections.Counter({
             "listeners": self.plan.get("listeners", 1), "admin": 1, "clients": len(self.plan["clients"])})
         stay.update(room["wire"] for rooms in ("rooms", "passing") for room in self.plan.get(rooms, {}).values())
+        stay.update(self.plan.get("sockets", {}))
         spare = collections.Counter()
         for name, wire in self.plan["wires"].items():
             # The connections that the renewals of a login leave behind within the time that one of them stays open.

@@ -27,7 +27,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import Journal, read  # noqa: E402
-from plan import Key, compose, read_key, rooms_of  # noqa: E402
+from plan import MIRRORED, Key, compose, read_key, rooms_of  # noqa: E402
 from wires import WIRE_CLASSES  # noqa: E402
 
 # Between two things that are said in a room, in seconds; and how often it is a whole burst.
@@ -79,7 +79,8 @@ class Room:
 
 class Backend:
     def __init__(self, chosen):
-        self.rooms = {room.name: Room(room, chosen.logs) for room in rooms_of(chosen.wire)}
+        mirrored = [room for room in MIRRORED.values() if room.wire.name == chosen.wire]
+        self.rooms = {room.name: Room(room, chosen.logs) for room in rooms_of(chosen.wire) + mirrored}
         self.seed = chosen.seed
         self.wire = WIRE_CLASSES[chosen.wire](self, chosen.logs)
         self.links = set()

@@ -145,8 +145,8 @@ def broken(text, source):
 class Configuration:
     """The file, and what it needs beside it."""
 
-    def __init__(self, binary, directory, max_age, ports):
-        self.binary, self.directory, self.max_age, self.ports = binary, directory, max_age, ports
+    def __init__(self, binary, directory, max_age, ports, more=""):
+        self.binary, self.directory, self.max_age, self.ports, self.more = binary, directory, max_age, ports, more
         self.hashes = [
             subprocess.run(
                 [binary, "hash-password", "--iterations=4096"], input=password + "\n", capture_output=True, text=True,
@@ -213,7 +213,7 @@ class Configuration:
             '[admin]\nsocket = "%s"' % self.path("admin.sock"),
             '[dialects.acked]\nfile = "%s"' % os.path.join(HERE, "ack.json"),
             '[dialects.echoed]\nfile = "%s"' % os.path.join(HERE, "echo.json"),
-            *self._backends(), *self._rooms(state),
+            *self._backends(), *self._rooms(state), self.more,
         ]
         for name, account in sorted(state["accounts"].items()):
             text.append('[[accounts]]\nname = "%s"\npassword = "%s"\nadmin = %s\nrooms = %s' % (

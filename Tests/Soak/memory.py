@@ -8,7 +8,7 @@ import statistics
 import time
 
 from journal import Journal
-from plan import CLIENTS, WIRES, rooms_of
+from plan import CLIENTS, MIRROR_SOCKETS, WIRES, rooms_of
 
 # Seconds between two samples.
 EVERY = 2
@@ -92,9 +92,11 @@ def look(pid, wires):
 
 
 def explained():
-    """{whereto: sockets that stay}: two listeners and the operator's, a connection of each client, and the link of each
-    room."""
-    return {LISTENERS: 2, ADMIN: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES}}
+    """{whereto: sockets that stay}: listeners and the operator's, a connection of each client, the link of each room, and
+    the mirrors'."""
+    return {
+        LISTENERS: 3, ADMIN: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES},
+        **MIRROR_SOCKETS}
 
 
 def for_calls(wire):

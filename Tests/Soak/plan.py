@@ -84,6 +84,16 @@ PASSING = {
 }
 EVERY_ROOM = ROOMS | PASSING
 
+# Rooms of mirrors, where the others are not; see mirroring.py. The last one is a room of another relay.
+MIRRORED = {
+    room.name: room
+    for room in (_room(name, "typed", number) for number, name in enumerate(
+        ("wharf", "haven", "canal", "isle", "cape", "strait"), 4))
+}
+
+# Sockets of the relay that mirrors keep: of the other relay's room there is the client of its network.
+MIRROR_SOCKETS = {"mirrors": len(MIRRORED) - 1, "network": 1, "tools": 2}
+
 
 def rooms_of(wire):
     return [room for room in EVERY_ROOM.values() if room.wire.name == wire]
@@ -209,7 +219,8 @@ def described():
                 "second": wire.second, "logins": wire.logins, "token": wire.token, "closes": wire.closes,
             } for wire in WIRES.values()
         },
-        "listeners": 2,
+        "listeners": 3,
+        "sockets": MIRROR_SOCKETS,
         "rooms": _rooms_described(ROOMS),
         "passing": _rooms_described(PASSING),
         "clients": {

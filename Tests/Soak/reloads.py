@@ -17,7 +17,7 @@ import sys
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import read  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, EVERY_ROOM, PASSING, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import CLIENTS, EVERY_ROOM, MIRRORED, PASSING, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # Between the relay's word that a change is in force and the last of its effects, on a loaded machine.
 SLACK = 1500
@@ -339,7 +339,7 @@ class Check:
             self.tail(where, entry["room"], answers)
 
     def status(self, where, found, begin, until, states):
-        names = sorted(room["name"] for room in found["rooms"])
+        names = sorted(room["name"] for room in found["rooms"] if room["name"] not in MIRRORED)
         if not self.fits(set(names), states) or len(set(names)) < len(names):
             self.find("agree", "%s: the rooms are %s" % (where, " ".join(names)))
         told = collections.Counter(client["nick"] for client in found["clients"])

@@ -32,6 +32,7 @@ from console import Console
 from faults import Clock, SizeLimit, small_disk
 from journal import Journal, read
 from memory import REST, Memory
+from mirroring import Mirrors
 from plan import CLIENTS, EVERY_ROOM, PROCESSES, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
@@ -111,7 +112,7 @@ class Soak:
 
     # MARK: - The processes
 
-    def build(self):
+    async def build(self):
         chosen = self.chosen
         # A client that came again must not be overtaken by what it said before: nobody could know that.
         ends = Journal(self.path("ends.jsonl"))
@@ -132,8 +133,11 @@ class Soak:
         self.clock = Clock(self.path("clock"), Journal(self.path("clock.jsonl")))
         if not self.clock.library:
             self.notes.append("no libfaketime here: the relay's clock does not jump (apt-get install libfaketime)")
+        self.mirrors = Mirrors(BINARY, self.directory, chosen.seed, lambda: self.backend_ports["typed"])
+        await self.mirrors.prepare()
         files = Configuration(
-            BINARY, self.directory, MAX_AGE, {wire: proxy.port for wire, proxy in self.upstream.items()})
+            BINARY, self.directory, MAX_AGE, {wire: proxy.port for wire, proxy in self.upstream.items()},
+            self.mirrors.configuration())
         self.reloading = Reloading(files, self.path("reloads.jsonl"), chosen.seed)
         self.console = Console(BINARY, self.path("admin.sock"), self.path("console.jsonl"), chosen.seed)
         checked = subprocess.run(
@@ -150,7 +154,8 @@ class Soak:
             on_start=lambda pid: self.tell_relay("started", pid=pid), on_end=self.relay_ended)
         self.relay_log = open(self.path("relay.log"), "a", encoding="utf-8")
         self.memory = Memory(
-            self.path("samples.jsonl"), {proxy.port: wire for wire, proxy in self.upstream.items()})
+            self.path("samples.jsonl"),
+            {**{proxy.port: wire for wire, proxy in self.upstream.items()}, **self.mirrors.places})
         self.backends = {
             wire: Process(
                 "backend of " + wire, lambda wire=wire: self.backend_command(wire),
@@ -178,6 +183,7 @@ class Soak:
     def relay_said(self, line):
         self.relay_words.append(line)
         print(line, file=self.relay_log, flush=True)
+        self.mirrors.relay_said(line)
         if '"event":"listening"' in line:
             self.relay_ports.append(int(json.loads(line)["address"].rsplit(":")[-1]))
             if len(self.relay_ports) == 2:
@@ -209,6 +215,7 @@ class Soak:
 
     def relay_ended(self, pid, code, own):
         self.relay_ports = []
+        self.mirrors.relay_ended()
         self.tell_relay("ended", pid=pid, code=code, **({"own": True} if own else {}))
         Clock.forget(pid)
 
@@ -236,11 +243,12 @@ class Soak:
     # MARK: - From the beginning to the end
 
     async def run(self):
-        self.build()
+        await self.build()
         for proxy in (self.downstream, self.secure, *self.upstream.values()):
             proxy.start()
         for process in (*self.backends.values(), self.relay):
             process.start()
+        self.mirrors.start()
         await self.until(
             lambda: self.port_of(1) and all(self.backend_ports.values()), 60, "relay and backends listen")
         # What was said in a room that never had a link cannot be asked for.
@@ -252,11 +260,13 @@ class Soak:
         self.watching = asyncio.get_running_loop().create_task(self.memory.watch(self.relay))
         self.asking = asyncio.get_running_loop().create_task(self.console.run())
         self.moment("began")
+        self.mirrors.begin()
         await self.break_things()
         self.mend()
         await self.until(lambda: not self.reloading.is_pending, 60, "the last change is taken or refused")
         self.reloading.finish(self.relay)
         self.moment("peace")
+        self.mirrors.peace()
         # A while of peace, so that everything has neighbours.
         await asyncio.sleep(3)
         self.is_silent = True
@@ -266,6 +276,7 @@ class Soak:
             process.tell("say")
         await asyncio.sleep(1)
         await self.settle(FINALE)
+        await self.mirrors.settle(FINALE)
         await self.read_pages()
         # Nobody asks for anything any more.
         self.asking.cancel()
@@ -486,6 +497,8 @@ class Soak:
                 task.cancel()
         for process in getattr(self, "processes", []):
             await process.stop()
+        if hasattr(self, "mirrors"):
+            await self.mirrors.stop()
         fronts = getattr(self, "downstream", None), getattr(self, "secure", None)
         for proxy in (*fronts, *getattr(self, "upstream", {}).values()):
             if proxy:

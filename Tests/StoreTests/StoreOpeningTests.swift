@@ -191,6 +191,9 @@ struct StoreOpeningTests {
         let nicks = version < 4 ? [] : [StoredNick(folded: "beatrix", nick: "Beatrix", account: "bea")]
         let memberships =
             version < 5 ? [] : [StoredMembership(account: "bea", room: lobby, channel: "#lobby", position: 0)]
+        let mirrored =
+            version < 8
+            ? [] : [StoredMirrored(mirror: "team", room: lobby, msgid: "m4", toolID: "17", isTheirs: true)]
         let choices =
             version < 4
             ? []
@@ -214,7 +217,8 @@ struct StoreOpeningTests {
                             backend: "chat", person: ChatPerson(id: ChatID("p1"), name: "Päivi"), nick: "paivi",
                             realname: "Päivi P.", lastSeen: at(0))
                     ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)],
-                    accounts: earlier, nicks: nicks, choices: choices, memberships: memberships))
+                    accounts: earlier, nicks: nicks, choices: choices, memberships: memberships,
+                    mirrored: mirrored))
 
         // Messages that did not fit can be stored now.
         let stage = try StoreStage(folder)
@@ -227,9 +231,10 @@ struct StoreOpeningTests {
             mutes: [StoredMute(target: .account("bob"), nick: "bobby")])
         let membership = StoredMembership(account: "ann", room: lobby, channel: "#lobby", position: 1)
         let key = StoredRoomKey.conversation("ann", "bob")
+        let bookmark = StoredBookmark(mirror: "team", subject: "batch lobby", place: "6")
         await stage.submitAndSettle([
             .receipt(lobby, receipt), .account(account), .nick(nick), .choices(chosen), .message(key, .plain(0)),
-            .membership(membership),
+            .membership(membership), .bookmark(bookmark),
         ])
         #expect(try await stage.room(lobby).receipts == [receipt] + (version < 2 ? [] : [known]))
         stage.store.close(within: .seconds(10))
@@ -237,6 +242,7 @@ struct StoreOpeningTests {
         #expect(after.accounts == [account] + earlier)
         #expect(after.nicks == nicks + [nick] && after.choices == [chosen] + choices)
         #expect(after.memberships == [membership] + memberships)
+        #expect(after.mirrored == mirrored && after.bookmarks == [bookmark])
         #expect(
             after.conversations == [
                 StoredConversation(key: key, newestAt: StoredMessage.plain(0).at, nextSequence: 1)

@@ -48,12 +48,19 @@ struct StoreRoundTripTests {
                     account: "\(index)." + maker.text(),
                     room: StoredRoomKey(backend: maker.text(), room: maker.text()), channel: maker.text(),
                     position: Int64(index)))
+            state.mirrored.append(
+                StoredMirrored(
+                    mirror: maker.text(), room: key, msgid: "\(index)." + maker.text(), toolID: maker.text(),
+                    isTheirs: index % 2 == 0))
+            state.bookmarks.append(
+                StoredBookmark(mirror: maker.text(), subject: "\(index)." + maker.text(), place: maker.text()))
         }
         operations += room.markers.map { .marker(key, $0) } + room.receipts.map { .receipt(key, $0) }
         operations += state.identities.map { .identity($0) } + state.cursors.map { .cursor($0) }
         operations += state.accounts.map { .account($0) }
         operations += state.nicks.map { .nick($0) } + state.choices.map { .choices($0) }
         operations += state.memberships.map { .membership($0) }
+        operations += state.mirrored.map { .mirrored($0) } + state.bookmarks.map { .bookmark($0) }
         operations.append(.live(key, until: room.liveUntil ?? maker.time(), counted: room.liveCounted))
         room.nextSequence = max(20, first + 19 * step + 1)
 
@@ -82,6 +89,8 @@ struct StoreRoundTripTests {
         #expect(Set(found.accounts.map(spelled)) == Set(state.accounts.map(spelled)))
         #expect(found.nicks.map(spelled) == state.nicks.map(spelled))
         #expect(Set(found.memberships.map(spelled)) == Set(state.memberships.map(spelled)))
+        #expect(found.mirrored.map(spelled) == state.mirrored.map(spelled))
+        #expect(Set(found.bookmarks.map(spelled)) == Set(state.bookmarks.map(spelled)))
         #expect(Set(found.choices.map(spelled)) == Set(state.choices.filter { !$0.isEmpty }.map(spelled)))
     }
 

@@ -68,6 +68,11 @@ extension Bridge {
         context.keep(.mirrored(known))
     }
 
+    package func keepBookmark(_ known: StoredBookmark, now: Now) {
+        context.now = now
+        context.keep(.bookmark(known))
+    }
+
     /// The newest row of an open room.
     package func end(of room: RoomID) -> (name: String, end: Int64)? {
         self.room(room).map { ($0.settings.name, Int64($0.lastSequence)) }
@@ -101,13 +106,20 @@ extension Bridge {
 
     /// Shows a reaction that a mirror brought. Nil: as above.
     package func react(
-        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, origin: StoredTag?,
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, tags: [StoredTag],
         in room: String, now: Now
     ) -> RoomReply? {
         context.now = now
         guard let room = openRoom(room), !room.isLoading, lifecycle.isServing else { return nil }
-        room.reactRelayed(emoji, operation, on: msgid, as: name, origin: origin, context)
+        room.reactRelayed(emoji, operation, on: msgid, as: name, tags: tags, context)
         return .done
+    }
+
+    /// Shows that somebody elsewhere begins to write, or ceases to.
+    package func typed(_ name: String, _ isTyping: Bool, in room: String, now: Now) {
+        context.now = now
+        guard let room = openRoom(room), !room.isLoading, lifecycle.isServing else { return }
+        room.typedRelayed(name, isTyping, context)
     }
 
     private var isStoreSound: Bool { context.ledger.condition == .sound }

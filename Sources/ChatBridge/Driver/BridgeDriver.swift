@@ -394,6 +394,8 @@ final class BridgeDriver: TransportDelegate, BridgeHost {
         case .keepFile(let file): media?.files.keep(file)
         case .logged(let room): mirrors?.logged(room)
         case .mirrored(let known): mirrors?.arrived(known)
+        case .mirrorRefused(let room, let tags): mirrors?.refused(tags, in: room, transport)
+        case .typing(let room, let nick, let isTyping): mirrors?.typed(nick, isTyping, in: room, transport)
         case .storeUpload(let id, let file): media?.files.store(id, file)
         case .keepUpload(let record): media?.keepUpload(record)
         case .uploadTokenChecked(let attempt, let verdict): media?.uploadTokenChecked(attempt, verdict, transport)

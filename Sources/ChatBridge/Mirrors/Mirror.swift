@@ -15,8 +15,14 @@ final class Mirror {
     private var takenInOrder: [String] = []
     var arrivals = TokenBucket(rate: 20, burst: 100)
     var counts = Counts()
-    /// What an IRC network has brought and the room could not take yet, oldest first.
-    var held: [(arrival: MirrorArrival, room: String)] = []
+    /// What an IRC network has brought and the room could not take yet.
+    var held = HeldArrivals()
+    /// The newest places in the channels of an IRC network whose messages may not be stored yet, by room.
+    var unstoredPlaces: [String: IRCNetworkPosition] = [:]
+    /// The store was asked whether it has these.
+    var isAskingForPlaces = false
+    /// Messages that were taken and could not be stored.
+    var refusals = 0
 
     /// What came in.
     struct Counts: Equatable {
@@ -82,7 +88,7 @@ final class MirrorLeg {
     var queue: MirrorQueue?
     /// What the queue wants is being carried out.
     var isWorking = false
-    /// A cursor was moved and may not be stored yet.
+    /// A cursor or the end of a batch was moved and may not be stored yet.
     var hasMoved = false
     /// How often it has begun: answers to what it asked before are nobody's.
     private(set) var beginnings = 0
@@ -101,7 +107,10 @@ final class MirrorLeg {
         self.random = random
     }
 
-    func begin(_ rooms: [MirroredRoom], _ plan: MirrorPlan, installation: String, now: Now) {
+    /// - Parameter batchEnds: of each room, up to where the process before was posting.
+    func begin(
+        _ rooms: [MirroredRoom], batchEnds: [Int64?], _ plan: MirrorPlan, installation: String, now: Now
+    ) {
         self.rooms = rooms
         beginnings += 1
         sources = rooms.map { room in
@@ -111,7 +120,7 @@ final class MirrorLeg {
         }
         outlet = to == .tool ? plan.form.map { HTTPOutlet($0, plan.wording, secret: plan.secret) } : nil
         queue = MirrorQueue(
-            plan.queue, rooms: rooms.map { ($0.name, $0.cursor, $0.end) }, random: random)
+            plan.queue, rooms: zip(rooms, batchEnds).map { ($0.name, $0.cursor, $0.end, $1) }, random: random)
         queue?.start(now: now)
     }
 

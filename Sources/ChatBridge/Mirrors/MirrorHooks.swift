@@ -68,7 +68,6 @@ extension MirrorService {
     private func take(
         _ arrivals: [MirrorArrival], answer: String?, _ exchange: HTTPExchange, _ mirror: Mirror, _ transport: Transport
     ) {
-        var taken: [(arrival: MirrorArrival, room: String)] = []
         for arrival in arrivals {
             guard let room = room(for: arrival, mirror) else {
                 return refuse(
@@ -76,8 +75,7 @@ extension MirrorService {
                     "there is no such room\n", exchange, mirror, transport)
             }
             switch admit(arrival, to: room, mirror, transport) {
-            case .taken: taken.append((arrival, room))
-            case .needless: continue
+            case .taken, .needless: continue
             case .notNow:
                 // The tool comes again; what was taken of the request is known by its id then.
                 return exchange.respond(
@@ -85,12 +83,10 @@ extension MirrorService {
                     body: Array("not now\n".utf8), transport: transport)
             }
         }
-        whenStored(transport) { [self] isStored, transport in
-            guard isStored else {
-                for (arrival, room) in taken {
-                    if let id = arrival.id { mirror.giveBack(id) }
-                    removeFirst(arrival.first, in: room)
-                }
+        let refusals = mirror.refusals
+        whenStored(transport) { isStored, transport in
+            // What was refused is not known any more, and the rest of it is, when the tool comes again.
+            guard isStored, mirror.refusals == refusals else {
                 return exchange.respond(503, "not stored\n", transport: transport)
             }
             guard let answer else { return exchange.respond(200, "", transport: transport) }
@@ -164,9 +160,9 @@ extension MirrorService {
             return perform(transport) { $0.takeBack(original, in: room, now: $1) } != nil
         case .reaction(let emoji, let operation, let original):
             guard let original = msgid(original) else { return true }
-            let origin = arrival.origin.passing(mirror.plan.place).storedTag
+            let tags = mirror.tags(arrival.origin, id: nil, first: arrival.first, isBot: false)
             return perform(transport) {
-                $0.react(emoji, operation, on: original, as: name, origin: origin, in: room, now: $1)
+                $0.react(emoji, operation, on: original, as: name, tags: tags, in: room, now: $1)
             } != nil
         }
         for file in arrival.files where !text.contains(file.url) { text += (text.isEmpty ? "" : "\n") + file.url }

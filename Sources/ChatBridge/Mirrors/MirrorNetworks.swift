@@ -1,3 +1,4 @@
+import BridgeCore
 import BridgeTypes
 import ChatModel
 import Configuration
@@ -7,8 +8,6 @@ import Transport
 // What crosses between rooms and the channels of IRC networks.
 
 extension MirrorService {
-    /// Arrivals that a room may make wait; a network does not say them again.
-    private static let maxHeld = 1000
     /// How soon a post is tried again whose channel is not joined.
     private static let channelInterval: Duration = .seconds(1)
 
@@ -34,6 +33,17 @@ extension MirrorService {
         if case .settled(let outcome) = step { settle(outcome, leg, mirror, transport) }
     }
 
+    /// Somebody in a room begins to write, or ceases to.
+    func typed(_ nick: String, _ isTyping: Bool, in room: RoomID, _ transport: Transport) {
+        guard let name = bridge.end(of: room)?.name else { return }
+        for mirror in mirrors.values where mirror.plan.configuration.goesOut {
+            guard let channel = mirror.plan.channel(of: name), mirror.plan.filter.passes(nick: nick, text: "") else {
+                continue
+            }
+            networks.typing(nick, isTyping, in: channel, of: mirror.plan.name, transport)
+        }
+    }
+
     /// An action of a network that is not of the connection alone.
     func networkReported(_ action: IRCNetworkAction, of name: String, _ transport: Transport) {
         guard let mirror = mirrors[name] else { return }
@@ -42,10 +52,17 @@ extension MirrorService {
         case .failed(let token, let reason, let isFinal):
             answered(token, mirror, transport) { $0.failed(reason, isFinal: isFinal) }
         case .arrived(let arrival, let channel):
-            guard mirror.plan.configuration.comesIn,
-                let room = mirror.plan.configuration.channels.first(where: { $0.channel == channel })?.room
-            else { return }
-            arrived(arrival, in: room, mirror, transport)
+            if let room = mirror.plan.room(of: channel) { hold(.arrival(arrival), in: room, mirror, transport) }
+        case .typing(let nick, let isTyping, let channel):
+            guard let room = mirror.plan.room(of: channel), mirror.plan.filter.passes(nick: nick, text: "") else {
+                return
+            }
+            let name = bridge.relayedName(nick, mirror.plan.configuration.nickTemplate)
+            perform(transport) { $0.typed(name, isTyping, in: room, now: $1) }
+        case .seen(let channel, let position):
+            if let room = mirror.plan.room(of: channel) { hold(.position(position), in: room, mirror, transport) }
+        case .page(let channel):
+            if let room = mirror.plan.room(of: channel) { pageRead(room, mirror, transport) }
         default: break
         }
     }
@@ -61,14 +78,64 @@ extension MirrorService {
 
     // MARK: - In
 
-    private func arrived(_ arrival: MirrorArrival, in room: String, _ mirror: Mirror, _ transport: Transport) {
+    private static func place(_ channel: String, at address: IRCNetworkAddress) -> String { "\(address) \(channel)" }
+
+    /// The last message of a channel that a room has.
+    func position(in channel: String, at address: IRCNetworkAddress, of mirror: String) -> IRCNetworkPosition? {
+        bookmark(Self.place(channel, at: address), of: mirror).flatMap(IRCNetworkPosition.init)
+    }
+
+    private func hold(_ item: HeldArrivals.Item, in room: String, _ mirror: Mirror, _ transport: Transport) {
+        guard !mirror.held.overflowed.contains(room) else { return }
         // In the order of the channel.
-        if mirror.held.isEmpty, admit(arrival, to: room, mirror, transport) != .notNow { return }
-        guard mirror.held.count < Self.maxHeld else {
-            mirror.counts.refused += 1
-            return
+        if !mirror.held.contains(room), take(item, in: room, mirror, transport) { return }
+        if !mirror.held.append(item, in: room) {
+            if networks.keepsHistory(mirror.plan.name) {
+                mirror.held.overflow(room)
+            } else if case .arrival = item {
+                mirror.counts.refused += 1
+            }
         }
-        mirror.held.append((arrival, room))
+        followAgain(transport)
+    }
+
+    /// False: not now.
+    private func take(
+        _ item: HeldArrivals.Item, in room: String, _ mirror: Mirror, _ transport: Transport
+    ) -> Bool {
+        switch item {
+        case .arrival(let arrival): return admit(arrival, to: room, mirror, transport) != .notNow
+        case .position(let position):
+            mirror.unstoredPlaces[room] = position
+            storePlaces(of: mirror, transport)
+            return true
+        }
+    }
+
+    /// Stores the places in the channels behind the messages themselves: what is not stored when the process is killed is
+    /// read again.
+    private func storePlaces(of mirror: Mirror, _ transport: Transport) {
+        guard !mirror.isAskingForPlaces, !mirror.unstoredPlaces.isEmpty else { return }
+        mirror.isAskingForPlaces = true
+        let (places, refusals) = (mirror.unstoredPlaces, mirror.refusals)
+        mirror.unstoredPlaces = [:]
+        whenStored(transport) { [weak self, weak mirror] _, transport in
+            guard let self, let mirror, mirrors[mirror.plan.name] === mirror, let address = mirror.plan.network?.address
+            else { return }
+            mirror.isAskingForPlaces = false
+            for (room, position) in places where mirror.refusals == refusals {
+                guard let channel = mirror.plan.channel(of: room) else { continue }
+                setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
+            }
+            storePlaces(of: mirror, transport)
+        }
+    }
+
+    /// A message of a channel could not be stored.
+    func readAgain(_ room: String, _ mirror: Mirror, _ transport: Transport) {
+        mirror.unstoredPlaces[room] = nil
+        guard mirror.plan.network != nil, networks.keepsHistory(mirror.plan.name) else { return }
+        mirror.held.overflow(room)
         followAgain(transport)
     }
 
@@ -76,11 +143,33 @@ extension MirrorService {
     func bringHeld(of mirror: Mirror, _ transport: Transport) {
         guard !mirror.held.isEmpty else { return }
         var waiting: Set<String> = []
-        mirror.held = mirror.held.filter { arrival, room in
-            if !waiting.contains(room), admit(arrival, to: room, mirror, transport) != .notNow { return false }
-            waiting.insert(room)
-            return true
+        var index = 0
+        while mirror.held.items.indices.contains(index) {
+            let (item, room) = mirror.held.items[index]
+            if !waiting.contains(room), take(item, in: room, mirror, transport) {
+                mirror.held.remove(at: index)
+            } else {
+                waiting.insert(room)
+                index += 1
+            }
         }
+        for room in mirror.held.unread.subtracting(waiting) { readOn(room, mirror, transport) }
         if !mirror.held.isEmpty { followAgain(transport) }
+    }
+
+    /// A page of a channel's history is complete.
+    private func pageRead(_ room: String, _ mirror: Mirror, _ transport: Transport) {
+        guard mirror.held.contains(room) || mirror.held.unread.contains(room) else {
+            return readOn(room, mirror, transport)
+        }
+        mirror.held.readLater(room)
+        followAgain(transport)
+    }
+
+    private func readOn(_ room: String, _ mirror: Mirror, _ transport: Transport) {
+        guard let address = mirror.plan.network?.address, let channel = mirror.plan.channel(of: room) else { return }
+        let position = position(in: channel, at: address, of: mirror.plan.name)
+        guard networks.readOn(channel, from: position, of: mirror.plan.name, transport) else { return }
+        mirror.held.isRead(room)
     }
 }

@@ -55,7 +55,17 @@ struct MirrorPlan: Equatable, Sendable {
             && a.network == b.network
     }
 
+    /// Messages that another room takes in one transaction.
+    private static let roomBatch = 100
+
     var name: String { configuration.name }
+
+    /// The room that a channel of the IRC network comes into.
+    func room(of channel: String) -> String? {
+        configuration.comesIn ? configuration.channels.first { $0.channel == channel }?.room : nil
+    }
+
+    func channel(of room: String) -> String? { configuration.channels.first { $0.room == room }?.channel }
 
     /// Nil: another room, or an IRC network.
     var form: (any MirrorForm)? { configuration.kind.flatMap { MirrorTool(rawValue: $0.rawValue) }?.form }
@@ -71,7 +81,9 @@ struct MirrorPlan: Equatable, Sendable {
     var queue: MirrorQueue.Settings {
         var settings = MirrorQueue.Settings(name: name)
         settings.maxAge = configuration.retry.maxAge
-        settings.maxPosts = min(configuration.batch.maxMessages, form?.traits.postsAtOnce ?? 1)
+        settings.maxPosts =
+            configuration.kind == .room
+            ? Self.roomBatch : min(configuration.maxBatchMessages, form?.traits.postsAtOnce ?? 1)
         settings.maxWait = configuration.batch.maxWait
         return settings
     }
@@ -104,7 +116,11 @@ struct NetworkPlan: Equatable, Sendable {
     ) {
         self.address = address
         var settings = IRCNetworkSettings(
-            nick: configuration.networkNick, channels: configuration.channels.map { .init($0.channel) })
+            nick: configuration.networkNick,
+            channels: configuration.channels.map { channel in
+                let key = configuration.channelKeys.first { $0.room == channel.room }?.key.revealed
+                return .init(channel.channel, key: key.map { MirrorSecret(Array($0.utf8)) })
+            })
         settings.serverPassword = serverPassword
         settings.format = configuration.format
         settings.usesRelaymsg = configuration.usesRelaymsg

@@ -16,8 +16,9 @@ final class MirrorService: ConnectionlessLoopClient {
     /// An answer to a post says little.
     private static let maxAnswerBytes = 64 * 1024
     private static let postTimeout: Duration = .seconds(30)
-    /// A room that is not open yet, or takes nothing now, is tried again after this.
-    private static let followInterval: Duration = .seconds(1)
+    /// A room that is not open yet, or takes nothing now, is tried again after this. Short, since a new mirror begins with
+    /// what is said after it has found its rooms.
+    private static let followInterval: Duration = .milliseconds(100)
 
     private unowned let host: any BridgeHost
     private let store: StoreDriver?
@@ -33,6 +34,8 @@ final class MirrorService: ConnectionlessLoopClient {
     private var followAgainAt: MonotonicInstant?
     private var isStarted = false
     private let stored: [StoredMirrored]
+    /// What is stored beside the cursors, and what is on its way there: by mirror, the places by their subjects.
+    private var bookmarks: [String: [String: String]]
     /// By room, the ids under which what mirrors brought was said first.
     private var firsts: [String: RecentIDs] = [:]
     /// Those of before the start.
@@ -51,6 +54,7 @@ final class MirrorService: ConnectionlessLoopClient {
         self.host = host
         self.store = store
         self.stored = stored?.mirrored ?? []
+        bookmarks = (stored?.bookmarks ?? []).reduce(into: [:]) { $0[$1.mirror, default: [:]][$1.subject] = $1.place }
         storedFirsts = (stored?.rooms ?? [:]).mapValues { room in
             (room.messages.map(\.clientTags) + room.outbox.map(\.clientTags)).compactMap { tags in
                 tags.first { $0.name == OriginChain.firstTag }?.value
@@ -90,7 +94,11 @@ final class MirrorService: ConnectionlessLoopClient {
                 for known in stored where known.mirror == plan.name { mirror.ids.insert(known) }
                 for id in underWay[plan.name] ?? [] { mirror.take(id) }
                 // What its tool has was learned since the start.
-                if let before = mirrors[plan.name] { mirror.ids = before.ids }
+                if let before = mirrors[plan.name] {
+                    mirror.ids = before.ids
+                    // Another connection reads again what the rooms have not taken.
+                    if before.plan.network == plan.network { mirror.held = before.held }
+                }
                 kept[plan.name] = mirror
             }
         }
@@ -116,6 +124,18 @@ final class MirrorService: ConnectionlessLoopClient {
 
     /// A mirrored room's order has grown.
     func logged(_ room: RoomID) { grown.insert(room) }
+
+    /// What a mirror brought could not be stored and is not in the room: it has to come again.
+    func refused(_ tags: [StoredTag], in room: RoomID, _ transport: Transport) {
+        func tag(_ name: String) -> String? { tags.first { $0.name == name }?.value }
+        guard let name = bridge.end(of: room)?.name, let mirror = tag(RelayedName.tag).flatMap({ mirrors[$0] }) else {
+            return
+        }
+        mirror.refusals += 1
+        if let id = tag(StoredMirrored.tag) { mirror.giveBack(id) }
+        removeFirst(tag(OriginChain.firstTag), in: name)
+        readAgain(name, mirror, transport)
+    }
 
     /// What a mirror brought is in a room's order.
     func arrived(_ known: StoredMirrored) { mirrors[known.mirror]?.ids.insert(known) }
@@ -183,10 +203,28 @@ final class MirrorService: ConnectionlessLoopClient {
                     followAgain(transport)
                     continue
                 }
-                leg.begin(rooms, mirror.plan, installation: installation, now: Now(transport))
+                let ends = rooms.map { bookmark(Self.batchEnd(of: $0), of: mirror.plan.name).flatMap { Int64($0) } }
+                leg.begin(
+                    rooms, batchEnds: ends, mirror.plan, installation: installation, now: Now(transport))
                 work(leg, of: mirror, transport)
             }
         }
+    }
+
+    // MARK: - Bookmarks
+
+    /// The subject of the bookmark at the end of a room's batch.
+    private static func batchEnd(of room: MirroredRoom) -> String { "batch \(room.name)" }
+
+    func bookmark(_ subject: String, of mirror: String) -> String? { bookmarks[mirror]?[subject] }
+
+    /// Persists a bookmark. False: it is there.
+    @discardableResult
+    func setBookmark(_ subject: String, of mirror: String, to place: String, _ transport: Transport) -> Bool {
+        guard bookmarks[mirror, default: [:]].updateValue(place, forKey: subject) != place else { return false }
+        let known = StoredBookmark(mirror: mirror, subject: subject, place: place)
+        perform(transport) { $0.keepBookmark(known, now: $1) }
+        return true
     }
 
     // MARK: - What came by another way
@@ -244,7 +282,14 @@ final class MirrorService: ConnectionlessLoopClient {
                 leg.queue?.read(entries, missing: missing, now: Now(transport))
                 work(leg, of: mirror, transport)
             }
-        case .post(let room, let posts, let isAgain):
+        case .post(let room, let posts, let through, let isAgain):
+            // One message after another is the same after a restart, and a room knows what it has.
+            if leg.to == .tool, mirror.plan.queue.maxPosts > 1,
+                setBookmark(
+                    Self.batchEnd(of: leg.rooms[room]), of: mirror.plan.name, to: String(through), transport)
+            {
+                leg.hasMoved = true
+            }
             post(posts, isAgain: isAgain, from: room, leg, mirror, transport)
         case .move(let room, let sequence):
             leg.hasMoved = true
@@ -260,9 +305,7 @@ final class MirrorService: ConnectionlessLoopClient {
     private func post(
         _ posts: [MirrorPost], isAgain: Bool, from room: Int, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
     ) {
-        if case .room(let to) = leg.to {
-            return settle(relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport), leg, mirror, transport)
-        }
+        if case .room(let to) = leg.to { return relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport) }
         guard leg.hasMoved else { return deliver(posts, isAgain: isAgain, leg, mirror, transport) }
         // Where the process is killed, the next one posts again what is under way, and nothing before it: that would stand
         // behind it there.
@@ -405,8 +448,28 @@ final class MirrorService: ConnectionlessLoopClient {
 
     // MARK: - To another room
 
+    /// Says a batch in another room. It is done with when it is stored there; a process that is killed before knows what of
+    /// it the room has, and so does a next try.
     private func relay(
         _ posts: [MirrorPost], from room: MirroredRoom, to name: String, _ leg: MirrorLeg, _ mirror: Mirror,
+        _ transport: Transport
+    ) {
+        let outcome = say(posts, from: room, in: name, leg, mirror, transport)
+        host.run(transport)
+        guard case .taken = outcome else { return settle(outcome, leg, mirror, transport) }
+        let (beginnings, refusals) = (leg.beginnings, mirror.refusals)
+        whenStored(transport) { [weak self, weak leg, weak mirror] isStored, transport in
+            guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings
+            else {
+                return
+            }
+            let isWhole = isStored && mirror.refusals == refusals
+            settle(isWhole ? outcome : .later(reason: "not stored", after: .seconds(1)), leg, mirror, transport)
+        }
+    }
+
+    private func say(
+        _ posts: [MirrorPost], from room: MirroredRoom, in name: String, _ leg: MirrorLeg, _ mirror: Mirror,
         _ transport: Transport
     ) -> MirrorOutcome {
         let target = OriginChain.Place(room: name, of: installation)
@@ -419,13 +482,14 @@ final class MirrorService: ConnectionlessLoopClient {
                 RelayedName.isOne(nick) ? nick : bridge.relayedName(nick, mirror.plan.configuration.nickTemplate)
             let original = leg.original(of: post, from: room, to: (name, key), mirror)
             if let outcome = change(post, original, as: speaker, in: (name, key), mirror, transport) {
-                if case .taken = outcome { continue }
-                return outcome
+                guard case .taken = outcome else { return outcome }
+                insertFirst(post.first, in: name)
+                continue
             }
             guard let message = leg.message(of: post, as: speaker, answering: original, from: room, mirror) else {
                 continue
             }
-            // Without running what follows: the cursor goes to the store with the message.
+            // Without running what follows: all of them go to the store together.
             switch bridge.relay(message, in: name, by: mirror.plan.name, now: Now(transport)) {
             case .done?: insertFirst(post.first, in: name)
             case nil: return .later(reason: "the room \(name) is not open", after: nil)
@@ -451,8 +515,9 @@ extension MirrorService {
         case .reaction(let emoji, let operation, _):
             guard let original else { return .taken(ids: []) }
             done = bridge.react(
-                emoji, operation, on: original, as: speaker, origin: post.origin.passing(mirror.plan.place).storedTag,
-                in: room.name, now: Now(transport))
+                emoji, operation, on: original, as: speaker,
+                tags: mirror.tags(post.origin, id: nil, first: post.first, isBot: false), in: room.name,
+                now: Now(transport))
         default: return nil
         }
         return done == nil ? .later(reason: "the room \(room.name) is not open", after: nil) : .taken(ids: [])

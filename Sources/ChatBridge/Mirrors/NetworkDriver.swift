@@ -20,14 +20,12 @@ final class NetworkDriver: LoopClient {
         var isReady = false
         /// Why channels are not joined.
         var obstacles: [String: (since: ChatTimestamp, reason: String)] = [:]
-        /// The newest messages that were taken, by channel.
-        var seen: [String: IRCNetworkPosition] = [:]
 
-        init(_ name: String, _ plan: NetworkPlan, seen: [String: IRCNetworkPosition]) {
-            (self.name, self.plan, self.seen) = (name, plan, seen)
+        init(_ name: String, _ plan: NetworkPlan, lastSeen: (_ channel: String) -> IRCNetworkPosition?) {
+            (self.name, self.plan) = (name, plan)
             var settings = plan.settings
             for index in settings.channels.indices {
-                settings.channels[index].lastSeen = seen[settings.channels[index].name]
+                settings.channels[index].lastSeen = lastSeen(settings.channels[index].name)
             }
             network = IRCNetwork(settings)
         }
@@ -57,7 +55,7 @@ final class NetworkDriver: LoopClient {
             let (name, plan) = entry
             let old = before[name]
             if let old, old.plan == plan { return links[name] = old }
-            let link = Link(name, plan, seen: old.flatMap { $0.plan.address == plan.address ? $0.seen : nil } ?? [:])
+            let link = Link(name, plan) { owner?.position(in: $0, at: plan.address, of: name) }
             if old == nil, !leaving.contains(where: { $0.name == name }) { link.connectAt = now }
             links[name] = link
         }
@@ -79,6 +77,12 @@ final class NetworkDriver: LoopClient {
         return acceptance
     }
 
+    func typing(_ nick: String, _ isTyping: Bool, in channel: String, of name: String, _ transport: Transport) {
+        guard let link = links[name] else { return }
+        link.network.typing(nick, isTyping, in: channel, now: Now(transport))
+        run(link, transport)
+    }
+
     /// Why a channel takes nothing; nil: it is joined.
     func obstacle(_ name: String, _ channel: String) -> String? {
         guard let link = links[name] else { return "the network is given up" }
@@ -94,6 +98,19 @@ final class NetworkDriver: LoopClient {
         if let trouble = link.trouble { return trouble }
         return link.obstacles.min { $0.key < $1.key }
             .map { (since: $0.value.since, reason: "\($0.key): \($0.value.reason)") }
+    }
+
+    /// Whether the network has what was said there earlier.
+    func keepsHistory(_ name: String) -> Bool { links[name]?.network.keepsHistory == true }
+
+    /// Has the network's history of a channel read on from a place, or from where it is. False: not now.
+    func readOn(
+        _ channel: String, from position: IRCNetworkPosition?, of name: String, _ transport: Transport
+    ) -> Bool {
+        guard let link = links[name] else { return false }
+        let isTaken = link.network.readOn(channel, from: position, now: Now(transport))
+        run(link, transport)
+        return isTaken
     }
 
     /// Whether the client is registered.
@@ -181,7 +198,6 @@ final class NetworkDriver: LoopClient {
             link.trouble = nil
             note(.info, "mirror-connected", "connected to the IRC network", link, ["network": "\(link.plan.address)"])
         case .channel(let channel, let state): take(state, of: channel, link, now)
-        case .seen(let channel, let position): link.seen[channel] = position
         case .note(var entry):
             entry.metadata["mirror"] = link.name
             noted(entry)
@@ -201,10 +217,9 @@ final class NetworkDriver: LoopClient {
             if let next = links[link.name], !leaving.contains(where: { $0.name == link.name }) {
                 next.connectAt = transport.now
             }
-        case .arrived, .delivered, .failed:
+        case .arrived, .typing, .seen, .page, .delivered, .failed:
             // What a link that leaves has to say concerns no mirror any more.
             if links[link.name] === link { owner?.networkReported(action, of: link.name, transport) }
-        case .typing: break
         }
     }
 
@@ -213,6 +228,11 @@ final class NetworkDriver: LoopClient {
         case .joined:
             link.obstacles[channel] = nil
             note(.info, "mirror-joined", "joined a channel of the IRC network", link, ["channel": channel])
+        case .lost(let reason, _):
+            link.obstacles[channel] = (now.wall, reason)
+            note(
+                .warn, "mirror-channel-lost", "removed from a channel of the network; joined again later", link,
+                ["channel": channel, "reason": reason])
         case .waiting(let reason, _), .refused(let reason):
             let before = link.obstacles[channel]
             link.obstacles[channel] = (before?.since ?? now.wall, reason)

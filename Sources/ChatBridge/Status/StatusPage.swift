@@ -34,6 +34,7 @@ enum StatusPage {
         <main>
         <ul id="troubles"></ul>
         <section><h2>Rooms</h2><div class="scroll"><table id="rooms"></table></div></section>
+        <section id="mirroring" hidden><h2>Mirrors</h2><div class="scroll"><table id="mirrors"></table></div></section>
         <div class="pair">
         <section><h2>Messages per second <small><b class="in"></b> in <b class="out"></b> out</small></h2>
         <canvas id="rate"></canvas></section>
@@ -168,6 +169,16 @@ enum StatusPage {
               r.messages_out, r.queued ? r.queued + " (" + span(r.oldest_queued_for || 0) + ")" : "", r.upstream_users, r.clients,
               r.last_message_at ? ago(r.last_message_at) + " ago" : ""];
           }), "no rooms");
+          $("mirroring").hidden = !s.mirrors.length;
+          fill($("mirrors"), [["Mirror"], ["State", "w"], ["Rooms", "w"], ["Out", "n"], ["In", "n"], ["Waiting", "n"], ["Refused", "n"],
+            ["Given up", "n"]], s.mirrors.map(m => {
+            const bad = s.troubles.find(t => t.subject === "mirror " + m.name);
+            const dot = el("i", undefined, bad ? bad.level : ["starting", "connecting"].includes(m.state) ? "warning" : "ok");
+            const state = [dot, m.state + (m.since ? " " + ago(m.since) : "")];
+            if (m.reason) state.push(el("br"), el("small", m.reason));
+            return [[el("b", m.name), el("small", " " + m.type)], state, m.rooms.join(", "), m.posted, m.arrived, m.waiting || "",
+              m.refused + m.arrivals_refused || "", m.given_up || ""];
+          }), "no mirrors");
           fill($("clients"), [["Nick"], ["Account"], ["Rooms", "w"], ["From"], ["Over"], ["Connected", "n"], ["Idle", "n"]],
             s.clients.map(c => [[el("b", c.nick || "–"), ...(c.registered ? [] : [el("small", " registering")]),
               ...(c.paused ? [el("small", " slowed down")] : [])], c.account, c.rooms.join(", "), c.address,

@@ -60,6 +60,10 @@ extension ConfigurationCompletion {
         if Set(names).count < names.count {
             report(origin("\(at).map") ?? place, "two rooms cannot have one channel")
         }
+        for key in mirror.channelKeys where !mirror.channels.contains(where: { $0.room == key.room }) {
+            report(
+                origin("\(at).channel_keys.\(key.room)") ?? place, "the map of this mirror has no room \"\(key.room)\"")
+        }
         checkLogin(mirror, at, place)
         guard let source = mirror.url else {
             if !MirrorConfiguration.urlKeys.contains(where: { isRefused("\(at).\($0)") }) {

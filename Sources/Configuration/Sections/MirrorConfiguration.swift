@@ -30,6 +30,7 @@ package struct MirrorConfiguration: Equatable, Sendable {
     package var rooms: [String] = []
     /// Of ``Kind/irc``, instead of ``rooms``.
     package var channels: [MirroredChannel] = []
+    package var channelKeys: [MirroredChannelKey] = []
     /// The other room, of ``Kind/room``.
     package var to = ""
     /// ``Kind/room`` and ``Kind/irc``; a tool's are given by ``url`` and ``path``.
@@ -65,6 +66,9 @@ package struct MirrorConfiguration: Equatable, Sendable {
 
     /// The mirror's own nick on an IRC network.
     package var networkNick: String { nick.isEmpty ? "chatbridge" : nick }
+
+    /// Messages in one request. Those of `json` stay apart there, and a whole request can be told from its repetition.
+    package var maxBatchMessages: Int { batch.maxMessages ?? (kind == .json ? 100 : 1) }
 
     /// The rooms that are mirrored.
     package var roomNames: [String] { rooms + channels.map(\.room) }
@@ -106,6 +110,7 @@ package struct MirrorConfiguration: Equatable, Sendable {
     static let uses = [
         Use("rooms", \.rooms, tools.union([.room]), else: "it has a map"),
         Use("map", \.channels, [.irc], else: "it has rooms"),
+        Use("channel_keys", \.channelKeys, [.irc], else: "it is for \"irc\""),
         Use("to", \.to, [.room], else: "it is for \"room\""),
         Use("direction", \.direction, [.room, .irc], else: "what it does is given by url and path"),
         Use("url", \.url, tools.union([.irc]), else: "it has to"),
@@ -141,6 +146,11 @@ package struct MirrorConfiguration: Equatable, Sendable {
             "map", \.channels,
             .map(of: "rooms and channels", key: \.room, parse: MirroredChannel.parse, print: \.channel),
             about: "`irc`, instead of `rooms`: rooms, and the channel of each on the network"),
+        ConfigurationKey(
+            "channel_keys", \.channelKeys,
+            .map(of: "rooms and keys", key: \.room, parse: MirroredChannelKey.parse, print: { _ in Secret.blank }),
+            about: "`irc`: keys of channels, mode `+k`, by the names of their rooms",
+            example: #"{ lobby = "${LOBBY_KEY}" }"#),
         ConfigurationKey(
             "to", \.to, .string { $0.isEmpty ? nil : ConfigurationChecks.roomName($0) },
             about: "`room`: the name of the other room"),
@@ -207,7 +217,10 @@ package struct MirrorConfiguration: Equatable, Sendable {
             about: "while the tool takes nothing"),
         ConfigurationKey(
             "batch", \.batch, .section(MirrorBatchConfiguration.rows, inline: true),
-            about: "several messages in one request, or one text, of `json`, `slack` and `teams`"),
+            about: """
+                several messages in one request, or one text, of `json`, `slack` and `teams`; `max_messages` is 100 for \
+                `json`, else 1
+                """),
         ConfigurationKey(
             "sasl", \.sasl, .section(NetworkLoginConfiguration.rows, inline: true),
             about: "`irc`: how the mirror logs in; while the network refuses it, nothing crosses"),
@@ -287,12 +300,14 @@ package struct MirrorRetryConfiguration: Equatable, Sendable {
 }
 
 package struct MirrorBatchConfiguration: Equatable, Sendable {
-    package var maxMessages = 1
+    /// Nil: as the type has it.
+    package var maxMessages: Int?
     package var maxWait: Duration = .zero
 
     static let rows: [ConfigurationKey<Self>] = [
         ConfigurationKey(
-            "max_messages", \.maxMessages, .integer(1...100), about: "messages in one request"),
+            "max_messages", \.maxMessages, ConfigurationForm<Int>.integer(1...100).optional(from: 1),
+            about: "messages in one request", usual: "`json`: 100, else 1", example: "100"),
         ConfigurationKey(
             "max_wait", \.maxWait, .duration(), about: "how long a first message waits for others"),
     ]

@@ -38,6 +38,22 @@ package struct MirroredChannel: Equatable, Sendable {
     }
 }
 
+/// The key of a channel, mode `+k`.
+package struct MirroredChannelKey: Equatable, Sendable {
+    /// Whose channel it is of.
+    package var room: String
+    package var key: Secret
+
+    @Sendable static func parse(_ room: String, _ key: String) throws(MapError) -> MirroredChannelKey {
+        if let complaint = ConfigurationChecks.roomName(room) { throw .key(complaint) }
+        let isKey = key.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ",") }
+        guard !key.isEmpty, !key.hasPrefix(":"), key.utf8.count <= 100, isKey else {
+            throw .value("this is no key of a channel: it has no spaces, no commas, and no colon at its beginning")
+        }
+        return MirroredChannelKey(room: room, key: Secret(key))
+    }
+}
+
 /// How the mirror logs in to an IRC network.
 package struct NetworkLoginConfiguration: Equatable, Sendable {
     package enum Mechanism: String, CaseIterable, Sendable {

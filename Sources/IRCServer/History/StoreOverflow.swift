@@ -33,7 +33,7 @@ package final class StoreOverflow {
 
         /// Nil: it is not written again. Messages leave a gap; acceptances are refused with a notice; the position up
         /// to which a room was received is superseded by later ones; cursors, memberships and the outcomes of messages
-        /// are retried elsewhere; and an account that could not be stored is dropped, so nothing of an
+        /// are retried elsewhere; bookmarks of mirrors are superseded too; and an account that could not be stored is dropped, so nothing of an
         /// earlier one has to be purged for it.
         init?(_ change: StoreOperation) {
             switch change {
@@ -50,8 +50,8 @@ package final class StoreOverflow {
             case .nick(let known): self = .nick(known.folded)
             case .removeNick(let folded): self = .nick(folded)
             case .choices(let chosen): self = .choices(chosen.account)
-            case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .mirrored, .outboxState,
-                .leaveOutbox, .account, .removeAuthor:
+            case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .mirrored, .bookmark,
+                .outboxState, .leaveOutbox, .account, .removeAuthor:
                 return nil
             }
         }

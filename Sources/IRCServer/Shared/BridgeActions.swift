@@ -62,6 +62,10 @@ public enum BridgeAction: Equatable {
     case logged(RoomID)
     /// What a mirror's tool brought is in a room's order.
     case mirrored(StoredMirrored)
+    /// What a mirror brought could not be stored and was not taken, by its tags.
+    case mirrorRefused(RoomID, tags: [StoredTag])
+    /// Somebody in a mirrored room begins to write, or ceases to.
+    case typing(RoomID, nick: String, Bool)
     /// Persist an uploaded file, in the same place; answered by `uploadStored`.
     case storeUpload(UploadID, StoredFile)
     /// Persist the record of an upload, for ``MediaSettings/uploads`` of the next process.
@@ -146,6 +150,8 @@ extension BridgeAction {
             case .keepFile(let file): .keepFile(file)
             case .logged(let room): .logged(room)
             case .mirrored(let known): .mirrored(known)
+            case .mirrorRefused(let room, let tags): .mirrorRefused(room, tags: tags)
+            case .typing(let room, let nick, let isTyping): .typing(room, nick: nick, isTyping)
             case .note(let note): .note(note)
             }
     }

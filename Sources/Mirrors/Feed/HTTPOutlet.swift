@@ -31,7 +31,10 @@ package struct HTTPOutlet {
             ids = [String?](repeating: nil, count: posts.count)
             (self.posts, self.now, current, refusal) = (posts, now, 0, nil)
             let size = max(1, form.traits.postsAtOnce)
-            requests = stride(from: 0, to: posts.count, by: size).flatMap {
+            // A notice goes alone: the next process does not know of it, and is to repeat the rest under the same key.
+            let noticeCount = posts.first?.isNotice == true ? 1 : 0
+            requests = noticeCount > 0 ? requests(for: 0..<noticeCount) : []
+            requests += stride(from: noticeCount, to: posts.count, by: size).flatMap {
                 requests(for: $0..<min(posts.count, $0 + size))
             }
         }

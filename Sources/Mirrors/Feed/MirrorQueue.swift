@@ -17,7 +17,8 @@ import WireBytes
 // | pausing   | the store could not answer                     | time over → reading                                       |
 //
 // The cursor moves behind a batch when the tool has taken it, or never will. So the log is the queue: nothing is lost by a
-// restart, and a tool may get a batch twice whose answer was lost.
+// restart, and a tool may get a batch twice whose answer was lost. The end of a batch is stored before it is posted, so that
+// the next process repeats the same batch, by which a tool can tell.
 
 /// What is to be done for a mirror.
 package enum MirrorAction: Equatable, Sendable {
@@ -25,8 +26,10 @@ package enum MirrorAction: Equatable, Sendable {
     case read(room: Int, after: Int64, through: Int64, limit: Int)
     /// Post these; answered by ``MirrorQueue/settled(_:now:)``.
     ///
-    /// - Parameter isAgain: they are those of the last time, of which some may have arrived.
-    case post(room: Int, [MirrorPost], isAgain: Bool)
+    /// - Parameters:
+    ///   - through: the last row of the batch, to be persisted before.
+    ///   - isAgain: they are those of the last time, of which some may have arrived.
+    case post(room: Int, [MirrorPost], through: Int64, isAgain: Bool)
     /// Persist a cursor.
     case move(room: Int, to: Int64)
     /// Persist that the tool has a message under an id.
@@ -63,6 +66,8 @@ package struct MirrorQueue {
         var cursor: Int64
         /// The newest known row.
         var end: Int64
+        /// Up to here the process before was posting; nil: not known.
+        var batchEnd: Int64?
     }
 
     /// Posts under way. The cursor moves to `through` behind them.
@@ -137,13 +142,13 @@ package struct MirrorQueue {
     package private(set) var nextDeadline: MonotonicInstant?
     private var actions: [MirrorAction] = []
 
-    /// - Parameter rooms: each with its name, its cursor and the end of its order.
+    /// - Parameter rooms: each with its name, its cursor, the end of its order, and that of the batch that was under way.
     package init(
-        _ settings: Settings, rooms: [(name: String, cursor: Int64, end: Int64)],
+        _ settings: Settings, rooms: [(name: String, cursor: Int64, end: Int64, batchEnd: Int64?)],
         random: AnyRandomNumberGenerator
     ) {
         self.settings = settings
-        self.rooms = rooms.map { Room(name: $0.name, cursor: $0.cursor, end: $0.end) }
+        self.rooms = rooms.map { Room(name: $0.name, cursor: $0.cursor, end: $0.end, batchEnd: $0.batchEnd) }
         self.random = random
     }
 
@@ -285,7 +290,14 @@ package struct MirrorQueue {
     /// The next posts of the rows that were read, with what is nothing to post around them; nil: there are no more rows.
     private mutating func takeBatch() -> Batch? {
         var batch: Batch?
-        while let entry = entries.first, entry.post == nil || batch?.posts.count ?? 0 < max(1, settings.maxPosts) {
+        let repeatedEnd = entries.first.flatMap { first in
+            rooms[lastRoom].batchEnd.flatMap { $0 < first.sequence ? nil : $0 }
+        }
+        func belongs(_ entry: Entry) -> Bool {
+            if let repeatedEnd { return entry.sequence <= repeatedEnd }
+            return entry.post == nil || batch?.posts.count ?? 0 < max(1, settings.maxPosts)
+        }
+        while let entry = entries.first, belongs(entry) {
             entries.removeFirst()
             var grown = batch ?? Batch(room: lastRoom, posts: [], through: entry.sequence)
             grown.through = entry.sequence
@@ -298,7 +310,7 @@ package struct MirrorQueue {
 
     private mutating func send(_ batch: Batch, isAgain: Bool) {
         let posts = (batch.notice.map { [$0] } ?? []) + batch.posts
-        actions.append(.post(room: batch.room, posts, isAgain: isAgain))
+        actions.append(.post(room: batch.room, posts, through: batch.through, isAgain: isAgain))
     }
 
     // MARK: - A tool that does not take

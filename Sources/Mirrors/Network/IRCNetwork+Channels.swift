@@ -81,10 +81,6 @@ extension IRCNetwork {
             seldom
             ? NetworkDelays.longestJoin
             : NetworkDelays.doubling(NetworkDelays.firstJoin, channels[index].refusals, cap: NetworkDelays.longestJoin)
-        waits(index, reason, delay, now: now)
-    }
-
-    private func waits(_ index: Int, _ reason: String, _ delay: Duration, now: Now) {
         let until = now.later(by: delay)
         channels[index].phase = .waiting(until: until.monotonic)
         emit(.channel(channels[index].settings.name, .waiting(reason: reason, until: until)))
@@ -101,6 +97,11 @@ extension IRCNetwork {
         channels[index].refusals = 0
         channels[index].joinedAt = now.monotonic
         emit(.channel(channels[index].settings.name, .joined))
+        guard connection.capabilities.enabled.contains(.chatHistory) else { return }
+        guard channels[index].lastSeen != nil else {
+            // What is said from now on can be asked for later.
+            return saw(IRCNetworkPosition(msgid: nil, time: Self.time(of: message) ?? now.wall), in: index)
+        }
         beginCatchUp(index, now: now)
     }
 
@@ -121,15 +122,13 @@ extension IRCNetwork {
     private func removed(from name: String, _ reason: String, now: Now) {
         guard let index = channelIndex(name), channels[index].phase == .joined else { return }
         leave(index, reason, now: now)
-        note(
-            .warn, "mirror-channel-lost", "removed from a channel of the network; joined again later",
-            ["channel": channels[index].settings.name, "reason": reason])
     }
 
     private func leave(_ index: Int, _ reason: String, now: Now) {
         endCatchUp(index, now: now)
-        let delay = channels[index].removalDelay(now.monotonic)
-        waits(index, reason, delay, now: now)
+        let until = now.later(by: channels[index].removalDelay(now.monotonic))
+        channels[index].phase = .waiting(until: until.monotonic)
+        emit(.channel(channels[index].settings.name, .lost(reason: reason, until: until)))
         failAll(reason, in: index)
     }
 
@@ -153,24 +152,47 @@ extension IRCNetwork {
 
     // MARK: - History
 
-    /// Asks for what was said since the last message, where the network keeps it.
-    func beginCatchUp(_ index: Int, now: Now) {
-        guard connection.capabilities.enabled.contains(.chatHistory), channels[index].lastSeen != nil else { return }
+    /// Whether the network has what was said while we were away.
+    package var keepsHistory: Bool { state == .usable && connection.capabilities.enabled.contains(.chatHistory) }
+
+    /// Asks for what was said since the last message.
+    private func beginCatchUp(_ index: Int, now: Now) {
         channels[index].catchUp = NetworkChannel.CatchUp(
             until: now.monotonic, usesMsgid: connection.support.historyKnowsMsgid)
         requestPage(index, now: now)
+    }
+
+    /// Reads on in the history of a channel: the owner has taken a page, or wants again what it could not take.
+    ///
+    /// - Parameter position: the last message that was taken; nil: all of them were.
+    /// - Returns: false: not before the page that is being asked for is complete.
+    package func readOn(_ channel: String, from position: IRCNetworkPosition?, now: Now) -> Bool {
+        guard let index = channelIndex(channel) else { return true }
+        if channels[index].catchUp?.until != nil { return false }
+        if let position, position != channels[index].lastSeen {
+            channels[index].lastSeen = position
+            heardIDs = RecentIDs(capacity: Self.maxHeardIDs)
+        }
+        // Else it is asked for when the channel is joined.
+        guard keepsHistory, channels[index].phase == .joined, channels[index].lastSeen != nil else { return true }
+        if channels[index].catchUp == nil {
+            beginCatchUp(index, now: now)
+        } else {
+            requestPage(index, now: now)
+        }
+        pump(now: now)
+        return true
     }
 
     private func requestPage(_ index: Int, now: Now) {
         guard var catchUp = channels[index].catchUp, let position = channels[index].lastSeen else { return }
         let limit = min(connection.support.historyLimit ?? Self.maxPageMessages, Self.maxPageMessages)
         let msgid = catchUp.usesMsgid ? position.msgid : nil
+        // Others may be of the same moment; what is known by its id is not taken again.
         let reference =
-            msgid.map { "msgid=" + $0 } ?? "timestamp=" + IRCServerTime.format(milliseconds: position.time.milliseconds)
-        // The newest page, rather than pages without end.
-        let subcommand = catchUp.pages == NetworkChannel.maxPages ? "LATEST" : "AFTER"
-        request("CHATHISTORY", subcommand, channels[index].settings.name, reference, String(limit))
-        catchUp.pages += 1
+            msgid.map { "msgid=" + $0 }
+            ?? "timestamp=" + IRCServerTime.format(milliseconds: position.time.milliseconds - 1)
+        request("CHATHISTORY", "AFTER", channels[index].settings.name, reference, String(limit))
         catchUp.usesMsgid = msgid != nil
         catchUp.until = now.monotonic + NetworkChannel.answerTimeout
         channels[index].catchUp = catchUp
@@ -181,16 +203,15 @@ extension IRCNetwork {
     /// A `chathistory` batch is complete.
     func historyReceived(_ batch: IRCBatches.Batch, now: Now) {
         guard batch.head.params.count > 2, let index = channelIndex(batch.head.params[2]),
-            let catchUp = channels[index].catchUp
+            channels[index].catchUp != nil
         else { return }
         let before = channels[index].lastSeen
         // Servers need not give them in the order of their time.
         for message in batch.lines { heard(message, in: index, isHistory: true, now: now) }
         // An empty page is the end, and so is one that leads nowhere.
-        guard channels[index].lastSeen != before, catchUp.pages <= NetworkChannel.maxPages else {
-            return endCatchUp(index, now: now)
-        }
-        requestPage(index, now: now)
+        guard channels[index].lastSeen != before else { return endCatchUp(index, now: now) }
+        channels[index].catchUp?.until = nil
+        emit(.page(channel: channels[index].settings.name))
     }
 
     /// `FAIL CHATHISTORY <code> <subcommand> <target> …`.

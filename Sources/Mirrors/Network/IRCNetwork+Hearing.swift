@@ -96,8 +96,9 @@ extension IRCNetwork {
                 return heard(message, in: index, isHistory: false, now: now)
             }
             catchUp.live.append(message)
+            // Pages follow until nothing is missing, so these will be in one of them.
+            if catchUp.live.count > NetworkChannel.maxLive { catchUp.live.removeFirst(NetworkChannel.maxLive / 2) }
             channels[index].catchUp = catchUp
-            if catchUp.live.count > NetworkChannel.maxLive { endCatchUp(index, now: now) }
         } else if isOurs(target), !isOurs(source) {
             privateReceived(message, from: source, now: now)
         }
@@ -114,7 +115,6 @@ extension IRCNetwork {
     func heard(_ message: IRCMessage, in index: Int, isHistory: Bool, now: Now) {
         let id = message.msgid
         if let id, !heardIDs.insert(id) { return }
-        let time = message.tag("time")?.value.flatMap(IRCServerTime.parse).map(ChatTimestamp.init(milliseconds:))
         if let arrival = arrival(of: message, id: id) {
             if !isEcho(message), id.map({ !ownIDs.contains($0) }) ?? true {
                 emit(.arrived(arrival, channel: channels[index].settings.name))
@@ -125,9 +125,16 @@ extension IRCNetwork {
         guard connection.capabilities.enabled.contains(.chatHistory),
             message.command == "PRIVMSG" || message.command == "NOTICE"
         else { return }
-        let position = IRCNetworkPosition(msgid: id, time: time ?? now.wall)
+        saw(IRCNetworkPosition(msgid: id, time: Self.time(of: message) ?? now.wall), in: index)
+    }
+
+    func saw(_ position: IRCNetworkPosition, in index: Int) {
         channels[index].lastSeen = position
         emit(.seen(channel: channels[index].settings.name, position))
+    }
+
+    static func time(of message: IRCMessage) -> ChatTimestamp? {
+        message.tag("time")?.value.flatMap(IRCServerTime.parse).map(ChatTimestamp.init(milliseconds:))
     }
 
     /// Nil for what is nothing to be mirrored.

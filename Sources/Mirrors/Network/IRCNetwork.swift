@@ -76,6 +76,7 @@ package final class IRCNetwork {
         var end: (reason: String, wait: Duration)?
     }
 
+    static let maxHeardIDs = 2000
     static let registrationTimeout: Duration = .seconds(60)
     static let quitTimeout: Duration = .seconds(2)
     /// A connection of this length was a good one.
@@ -94,7 +95,7 @@ package final class IRCNetwork {
     var connection: Connection
     var channels: [NetworkChannel]
     /// Messages that were taken, and ours.
-    var heardIDs = RecentIDs(capacity: 2000)
+    var heardIDs = RecentIDs(capacity: maxHeardIDs)
     var ownIDs = RecentIDs(capacity: 2000)
     /// When people were last told that nobody reads private messages, by nick.
     var toldAt: [String: MonotonicInstant] = [:]

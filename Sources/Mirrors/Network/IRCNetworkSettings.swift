@@ -69,6 +69,19 @@ package struct IRCNetworkPosition: Equatable, Sendable {
         self.msgid = msgid
         self.time = time
     }
+
+    /// As ``text``.
+    package init?(_ text: String) {
+        let parts = text.split(separator: " ", maxSplits: 1).map(String.init)
+        guard let milliseconds = parts.first.flatMap(IRCServerTime.parse) else { return nil }
+        self.init(
+            msgid: parts.count > 1 ? parts[1] : nil, time: ChatTimestamp(milliseconds: milliseconds))
+    }
+
+    /// The time, and behind a space the id where there is one.
+    package var text: String {
+        IRCServerTime.format(milliseconds: time.milliseconds) + (msgid.map { " " + $0 } ?? "")
+    }
 }
 
 /// Requests and events of a network for its owner, in order.
@@ -76,6 +89,8 @@ package enum IRCNetworkAction: Equatable {
     /// Of a channel, as configured. Reasons are parts of a sentence.
     package enum ChannelState: Equatable, Sendable {
         case joined
+        /// Removed from it; joined again later.
+        case lost(reason: String, until: Now)
         case waiting(reason: String, until: Now)
         /// Not tried again in this connection, unless invited.
         case refused(reason: String)
@@ -92,6 +107,8 @@ package enum IRCNetworkAction: Equatable {
     case typing(String, Bool, channel: String)
     /// To be given as ``IRCNetworkSettings/Channel/lastSeen`` after a restart.
     case seen(channel: String, IRCNetworkPosition)
+    /// A page of what was missed is complete. Answered by ``IRCNetwork/readOn(_:from:now:)`` when the owner has taken it.
+    case page(channel: String)
     /// The network has it. `id` is the network's; nil: it said none.
     case delivered(UInt64, id: String?)
     /// Unless final, the same post may succeed later.

@@ -24,16 +24,15 @@ struct NetworkChannel {
     ///
     /// What is said meanwhile waits, so that all comes in its order.
     struct CatchUp {
-        var until: MonotonicInstant
+        /// How long the answer is waited for; nil: the owner has a page, and says when it wants the next.
+        var until: MonotonicInstant?
         var usesMsgid: Bool
-        var pages = 0
+        /// The newest of it; what came before is in the history, and is read there.
         var live: [IRCMessage] = []
     }
 
     /// Longest wait for the answer to JOIN and CHATHISTORY.
     static let answerTimeout: Duration = .seconds(30)
-    /// A network that has more than this many pages has had days; the newest is asked for then.
-    static let maxPages = 50
     static let maxLive = 500
 
     let settings: IRCNetworkSettings.Channel

@@ -78,6 +78,8 @@ package struct MirrorPost: Equatable, Sendable {
         self.files = files
         self.origin = origin
     }
+
+    package var isNotice: Bool { if case .notice = content { true } else { false } }
 }
 
 /// A file of a message, by its address.

@@ -10,4 +10,12 @@ extension Room {
         context.keep(.mirrored(known))
         context.emit(.mirrored(known))
     }
+
+    /// A message was not stored, and so not taken. False: no mirror brought it.
+    func tellMirror(_ origin: OutboxEntry.Origin, _ context: RoomsContext) -> Bool {
+        let tags = origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) }
+        guard origin.client == nil, tags.contains(where: { $0.name == RelayedName.tag }) else { return false }
+        context.emit(.mirrorRefused(id, tags: tags))
+        return true
+    }
 }

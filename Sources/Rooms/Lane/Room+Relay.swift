@@ -97,7 +97,7 @@ extension Room {
                 client: client, person: nil, puppet: puppet, source: "\(name)!\(carrier.ident)@\(carrier.host)",
                 nick: name, account: nil, text: text, clientTags: tags.map { ($0.name, $0.value) }, label: label,
                 clientName: nil),
-            acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(carrier.nick))
+            acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relayed(tags, by: carrier.nick))
         lane.submit(entry, context)
         pump(lane, context)
         return .done

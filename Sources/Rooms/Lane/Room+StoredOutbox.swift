@@ -27,6 +27,8 @@ extension Room {
     }
 
     private func tellNotTaken(_ entries: [OutboxEntry], _ reason: String, _ context: RoomsContext) {
+        // Mirrors bring theirs again.
+        let entries = entries.filter { !tellMirror($0.origin, context) }
         guard !entries.isEmpty else { return }
         context.note(
             .warn, "message-refused", "messages from IRC were not taken: \(reason)",

@@ -12,6 +12,9 @@ extension Room {
     /// The client's typing notification.
     package func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
         guard let member = locals[client] else { return }
+        if settings.isMirrored, let nick = context.identities[member.person]?.nick {
+            context.emit(.typing(id, nick: nick, isTyping))
+        }
         guard isTyping else { return stopTyping(client, context) }
         let now = context.now.monotonic
         if var typing = member.typing {

@@ -31,11 +31,17 @@ extension Room {
         return .done
     }
 
+    /// Shows IRC users that somebody elsewhere begins to write, or ceases to.
+    package func typedRelayed(_ name: String, _ isTyping: Bool, _ context: RoomsContext) {
+        let who = RoomSpeaker(nick: name, source: "\(name)!mirror@\(context.settings.serverName)")
+        show(.typing(who, isTyping: isTyping))
+    }
+
     /// Shows IRC users a reaction that a mirror brought: no backend takes one of somebody else.
     ///
     /// - Parameter name: the reactor's.
     package func reactRelayed(
-        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, origin: StoredTag?,
+        _ emoji: String, _ operation: ChatReaction.Operation, on msgid: String, as name: String, tags: [StoredTag],
         _ context: RoomsContext
     ) {
         guard let original = recent.entry(msgid: msgid), !original.isTakenBack, !emoji.isEmpty,
@@ -45,7 +51,7 @@ extension Room {
         let annotations =
             replyTags(original)
             + [StoredTag(name: operation == .add ? "+draft/react" : "+draft/unreact", value: emoji)]
-            + (origin.map { [$0] } ?? [])
+            + tags
         let id = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
         enterEvent(["TAGMSG"], msgid: id, by: who, annotations, at: context.now.wall, context)
         show(

@@ -52,7 +52,7 @@ extension OutboxEntry {
             isWaitAnnounced: true, confirmedPieces: left.confirmedPieces, isRestored: true,
             // With client-made ids, the attempt is not persisted.
             mayHaveArrived: mayRepeat, saidAfter: left.saidAfter.map { Int(clamping: $0) },
-            line: left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relay($0) },
+            line: left.clientTags.first { $0.name == RelayedName.tag }?.value.map { .relayed(left.clientTags, by: $0) },
             isShown: left.state == .delivered)
     }
 }

@@ -7,7 +7,7 @@ import ChatModel
 /// |-------------------|-------------------------------------------------------------------|---------------------------|
 /// | again             | chosen before, not written or to be written again                 | first, in the old order   |
 /// | author, network,  | queued messages of a person, of all guests of a network address,  | one message of each in    |
-/// | relay             | of a bot under other names                                        | turn                      |
+/// | relay             | of a bot under other names, of a room elsewhere                   | turn                      |
 ///
 /// Pieces of one message are written together, and count as one message. An author, or a client, with an entry in a
 /// line stays in that line until it is empty: no change of address, nick or login reorders messages.
@@ -21,8 +21,16 @@ struct OutboxTurns {
         case author(ChatID)
         /// Indistinguishable guests.
         case network(String)
-        /// All names under which a bot speaks, by the bot's nick.
+        /// All names under which a bot speaks, by the bot's nick; and all people of a room elsewhere, by its place.
         case relay(String)
+
+        /// Of a message under another name.
+        ///
+        /// A room elsewhere has one line whoever brings its messages: where two mirrors lead to it, the one may bring a
+        /// message and the other the next.
+        static func relayed(_ tags: [StoredTag], by carrier: String) -> Self {
+            .relay(OriginChain(tags: tags).places.first?.text ?? carrier)
+        }
     }
 
     private enum Member: Hashable {

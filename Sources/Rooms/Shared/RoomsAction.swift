@@ -20,5 +20,9 @@ package enum RoomsAction {
     case logged(RoomID)
     /// What a mirror brought is in a room's order.
     case mirrored(StoredMirrored)
+    /// What a mirror brought could not be stored and was not taken, by its tags.
+    case mirrorRefused(RoomID, tags: [StoredTag])
+    /// Somebody in a mirrored room begins to write, or ceases to.
+    case typing(RoomID, nick: String, Bool)
     case note(BridgeNote)
 }

@@ -323,6 +323,7 @@ final class StoreChanges: @unchecked Sendable {
         case .membership(let known): try personal.save(known, values)
         case .endMembership(let account, let key): try personal.end(account, key, values)
         case .mirrored(let known): try mirrored.save(known, values)
+        case .bookmark(let known): try mirrored.save(known, values)
         }
     }
 

@@ -1,12 +1,14 @@
 import ChatModel
 
-/// The ids under which the tools of mirrors have messages, on the writer's connection.
+/// What mirrors have to know after a restart, on the writer's connection: the ids under which their tools have messages, and
+/// their bookmarks.
 final class StoreMirroredChanges {
     /// New rows of a mirror between two removals of its oldest.
     private static let removalInterval = 500
 
     private let insert: SQLiteStatement
     private let removeOldest: SQLiteStatement
+    private let bookmark: SQLiteStatement
     private var grown: [String: Int] = [:]
 
     init(_ connection: SQLiteConnection) throws(SQLiteError) {
@@ -18,6 +20,14 @@ final class StoreMirroredChanges {
             DELETE FROM mirrored WHERE mirror = ?1 AND position <= (SELECT position FROM mirrored WHERE mirror = ?1
             ORDER BY position DESC LIMIT 1 OFFSET \(StoredMirrored.perMirror))
             """)
+        bookmark = try connection.prepare("INSERT OR REPLACE INTO bookmarks(mirror, subject, place) VALUES(?, ?, ?)")
+    }
+
+    func save(_ known: StoredBookmark, _ values: SQLiteValues) throws(SQLiteError) {
+        values.add(known.mirror)
+        values.add(known.subject)
+        values.add(known.place)
+        try values.run(bookmark)
     }
 
     func save(_ known: StoredMirrored, _ values: SQLiteValues) throws(SQLiteError) {
@@ -47,6 +57,15 @@ extension StoreQueries {
                 StoredMirrored(
                     mirror: row.text(0), room: StoredRoomKey(backend: row.text(1), room: row.text(2)),
                     msgid: row.text(3), toolID: row.text(4), isTheirs: row.integer(5) != 0))
+        }
+        return found
+    }
+
+    func bookmarks() throws(SQLiteError) -> [StoredBookmark] {
+        var found: [StoredBookmark] = []
+        let statement = try connection.prepare("SELECT mirror, subject, place FROM bookmarks ORDER BY mirror, subject")
+        try each(statement) { row in
+            found.append(StoredBookmark(mirror: row.text(0), subject: row.text(1), place: row.text(2)))
         }
         return found
     }

@@ -177,6 +177,14 @@ enum StoreSchema {
         ) STRICT;
         CREATE INDEX mirrored_age ON mirrored(mirror, position);
         """,
+        """
+        CREATE TABLE bookmarks(
+            mirror TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            place TEXT NOT NULL,
+            PRIMARY KEY(mirror, subject)
+        ) STRICT, WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -99,6 +99,7 @@ final class StoreQueries: @unchecked Sendable {
                     StoredAccount(name: row.text(0), password: row.text(1), madeAt: row.timestamp(2)))
             }
             state.mirrored = try mirrored()
+            state.bookmarks = try bookmarks()
             return state
         }
     }
