@@ -84,14 +84,17 @@ static uint64_t cpu(void) {
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static long anonymous_kib(void) {
+// A value of the relay's status, such as RssAnon, its own memory, or VmHWM, the most that it ever had.
+static long kib(const char *field) {
     char path[64], line[256];
+    size_t width = strlen(field);
     snprintf(path, sizeof path, "/proc/%d/status", relay);
     FILE *f = fopen(path, "r");
-    long kib = 0;
-    while (f && fgets(line, sizeof line, f)) sscanf(line, "RssAnon: %ld", &kib);
+    long value = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, field, width) && line[width] == ':') value = atol(line + width + 1);
     if (f) fclose(f);
-    return kib;
+    return value;
 }
 
 // As recv and send do, through TLS where the client has it; 0 is the end, -1 "not now".
@@ -199,7 +202,7 @@ static void hear(struct client *c, const char *bytes, size_t count) {
     struct room *room = c->room;
     uint32_t line = c->heard_bytes / room->line_bytes;
     if (c->heard_bytes + count > (uint64_t)(room->sent - 1) * room->line_bytes)
-        fail("client %d got more than was sent: %.*s", c->number, (int)count, bytes);
+        fail("client %d got more than was sent: %.*s", c->number, (int)(count < 400 ? count : 400), bytes);
     if (memcmp(room->lines + c->heard_bytes, bytes, count))
         fail("client %d got something else than line %u: %.*s", c->number, line, (int)(count < 400 ? count : 400), bytes);
     c->heard_bytes += count;
@@ -212,6 +215,20 @@ static void hear(struct client *c, const char *bytes, size_t count) {
             room->heard++;
             under_way--;
         }
+    }
+}
+
+// In whole lines, without those that say who has left: the stopped client is ended in the midst of the messages.
+static void hear_but_quits(struct client *c, const char *bytes, size_t count) {
+    for (const char *end = bytes + count, *next; bytes < end; bytes = next) {
+        const char *newline = memchr(bytes, '\n', end - bytes);
+        next = newline ? newline + 1 : end;
+        if (c->tail_count + (next - bytes) > TAIL) fail("client %d got a long line: %.*s", c->number, (int)c->tail_count, c->tail);
+        memcpy(c->tail + c->tail_count, bytes, next - bytes);
+        c->tail_count += next - bytes;
+        if (!newline) return;
+        if (!memmem(c->tail, c->tail_count, " QUIT :", 7)) hear(c, c->tail, c->tail_count);
+        c->tail_count = 0;
     }
 }
 
@@ -232,7 +249,9 @@ static void client_readable(struct client *c) {
     static char buffer[256 << 10];
     ssize_t n;
     while ((n = take(c, buffer, sizeof buffer)) > 0) {
-        if (c->state == LISTENING) hear(c, buffer, n); else get_ready(c, buffer, n);
+        if (c->state != LISTENING) get_ready(c, buffer, n);
+        else if (!strcmp(with.mode, "stop")) hear_but_quits(c, buffer, n);
+        else hear(c, buffer, n);
         if (!c->ssl && n < (ssize_t)sizeof buffer) return;
     }
     if (n == 0) fail("client %d was closed: %.*s", c->number, (int)c->tail_count, c->tail);
@@ -334,6 +353,7 @@ static void prepare_lines(uint32_t messages_a_room) {
             }
         }
         c->state = LISTENING;
+        c->tail_count = 0;
         room->client_count++;
     }
     for (int i = 0; i < with.rooms; i++)
@@ -469,7 +489,7 @@ static void run_stop(void) {
     first_measured = rooms->sent;
     run_down(with.messages, with.rate);
     uint64_t p50 = percentile(0.5), p99 = percentile(0.99);
-    long before = anonymous_kib(), most = 0;
+    long before = kib("RssAnon"), most = 0;
     struct client *stopped = &clients[with.clients - 1];
     epoll_ctl(epoll, EPOLL_CTL_DEL, stopped->fd, 0);
     client_of[stopped->fd] = 0;
@@ -484,7 +504,7 @@ static void run_stop(void) {
     first_measured = UINT32_MAX;
     for (int i = 0; i < 20; i++) {
         run_down(1000, 0);
-        long here = anonymous_kib();
+        long here = kib("RssAnon");
         if (here > most) most = here;
     }
     // What it reads now is the beginning of what it missed; then the relay has ended it.
@@ -549,15 +569,15 @@ int main(int argc, char **argv) {
     }
     settle();
     if (with.idle) sleep(with.idle);
-    linked = before = anonymous_kib();
+    linked = before = kib("RssAnon");
     cpu0 = cpu(), start = now();
     join_all(clients, with.clients, 0, stop ? STOPPED_RECEIVE_BYTES : 0);
     double join_cpu = (cpu() - cpu0) / 1e9, join_wall = (now() - start) / 1e9;
+    long join_peak = kib("VmHWM") - kib("VmRSS");
     if (idle) {
         sleep(with.idle);
-        after = anonymous_kib();
-        printf("{\"bytes_per_client\":%ld,\"join_cpu_seconds\":%.3f,\"join_wall\":%.3f}\n", (after - before) * 1024 / with.clients,
-               join_cpu, join_wall);
+        after = kib("RssAnon");
+        printf("{\"bytes_per_client\":%ld}\n", (after - before) * 1024 / with.clients);
         return 0;
     }
     if (up) {
@@ -581,7 +601,7 @@ int main(int argc, char **argv) {
     }
     double wall = (now() - start) / 1e9;
     printf("{\"deliveries\":%lu,\"cpu_seconds\":%.6f,\"wall\":%.3f,\"p50_us\":%lu,\"p99_us\":%lu,\"linked_kib\":%ld,"
-           "\"join_cpu_seconds\":%.3f,\"join_wall\":%.3f}\n", deliveries, used / 1e9, wall, percentile(0.5), percentile(0.99),
-           linked, join_cpu, join_wall);
+           "\"join_cpu_seconds\":%.3f,\"join_wall\":%.3f,\"join_peak_kib\":%ld}\n", deliveries, used / 1e9, wall, percentile(0.5), percentile(0.99),
+           linked, join_cpu, join_wall, join_peak);
     return 0;
 }
