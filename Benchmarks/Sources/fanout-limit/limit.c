@@ -251,10 +251,8 @@ static void connect_upstream(struct room *room, int number, int port) {
 }
 
 static void accept_clients(int listener) {
-    int on = 1;
     for (int fd; (fd = accept4(listener, 0, 0, SOCK_NONBLOCK)) >= 0;) {
         clients[fd] = calloc(1, sizeof(struct client));
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (tls) {
             clients[fd]->ssl = SSL_new(tls);
             SSL_set_fd(clients[fd]->ssl, fd);
@@ -283,6 +281,7 @@ int main(int argc, char **argv) {
     upstream_of_upward = rooms[0].upstream;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); // of its connections too
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons(atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (bind(listener, (struct sockaddr *)&a, sizeof a) < 0 || listen(listener, 4096) < 0) die("listen");
