@@ -1,49 +1,57 @@
-// The limit: what any relay would cost that does nothing but the work itself.
+// The limit: what any relay would cost that does nothing but the work itself. A yardstick, not a relay: it knows the load's
+// frames and lines (fanout-load) and nothing else, no members, order, echoes or errors.
 //
-// Downward: reads the same WebSocket frames as the bridge (RFC 6455, server to client), takes sender and text out of the same JSON,
-// writes the same IRC lines, with exactly one send for each client and everything that one upstream read brought. No
-// allocation once everybody has joined. Upward: reads the same IRC lines and writes the same masked frames, one send for
-// everything that one read brought. Knows no members, order, echoes or errors: it is a yardstick, not a relay.
+// Downward: one recv of up to 256 KiB; of each frame the body, which begins at a fixed place, behind a constant prefix; then one
+// send a client for all that the recv brought. Upward: each line becomes a masked frame of its author's, and one send takes all
+// that the clients said in one turn of the loop. Registrations: two fixed answers. No allocation but for who is slow.
 //
-//   fanout-limit LISTEN_PORT UPSTREAM_PORT      prints "ready", then counts at SIGTERM:
-//   {"sends":…,"reads":…,"waits":…,"bytes":…,"deliveries":…,"upward":…,"user_instructions":…}
+//   fanout-limit IRC_PORT WS_PORT ROOMS [CERT KEY]      with a certificate, clients speak TLS
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/perf_event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
+#include <openssl/ssl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_FD = 65536, LOG_BYTES = 8 << 20, READ_BYTES = 64 << 10 };
+enum { MAX_FD = 65536, READ_BYTES = 256 << 10, BODY_BYTES = 100, HELD_BYTES = 1024, BODY_AT = 155, TEMPLATE_BYTES = 192 };
 
-// Lines since the start, in a ring; each client has a cursor into it.
-static char ring[LOG_BYTES];
-static uint64_t head;
-static struct client {
-    uint64_t cursor;
-    char joined, waiting;
-    uint16_t held;
-    char line[512];
-} *clients[MAX_FD];
-static int joined[MAX_FD], joined_count;
-static uint64_t sends, reads, waits, bytes_sent, deliveries;
-static int epoll, instructions = -1;
-static volatile sig_atomic_t stopping;
-
-static void on_stop(int s) { (void)s; stopping = 1; }
+// What a client did not take at once, and what has come of its last line.
+struct client {
+    SSL *ssl;
+    struct room *room;
+    char *waiting;
+    uint32_t waiting_count, place; // in room->members
+    uint16_t held_count;
+    char nick[16], *held;
+    // The beginning of each frame of this author's, up to its body.
+    char *template;
+    uint16_t template_count;
+};
+struct room {
+    int number, upstream, *members, member_count, member_room;
+    char prefix[64];
+    uint16_t prefix_count, held_count;
+    unsigned char held[HELD_BYTES];
+};
+static struct client *clients[MAX_FD];
+static struct room *room_of[MAX_FD], *rooms;
+static unsigned char in[HELD_BYTES + READ_BYTES], upward[4 << 20];
+static size_t upward_count;
+static int epoll, room_count, upstream_of_upward;
+// The end of each frame upward, with the time of the turn; empty before its first.
+static char end[40];
+static size_t end_count;
+static SSL_CTX *tls;
 
 static void die(const char *what) { perror(what); exit(1); }
 
@@ -52,238 +60,247 @@ static void watch(int fd, uint32_t events, int op) {
     if (epoll_ctl(epoll, op, fd, &e) < 0) die("epoll_ctl");
 }
 
-static void append(const char *from, size_t count) {
-    size_t at = head % LOG_BYTES, first = count < LOG_BYTES - at ? count : LOG_BYTES - at;
-    memcpy(ring + at, from, first);
-    memcpy(ring, from + first, count - first);
-    head += count;
-}
-
-static void flush(int fd) {
+static void leave(int fd) {
     struct client *c = clients[fd];
-    while (c->cursor < head) {
-        size_t at = c->cursor % LOG_BYTES, left = head - c->cursor;
-        if (left > LOG_BYTES - at) left = LOG_BYTES - at;
-        ssize_t n = send(fd, ring + at, left, MSG_NOSIGNAL);
-        sends++;
-        if (n < 0) {
-            if (errno == EAGAIN && !c->waiting) {
-                c->waiting = 1;
-                watch(fd, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
-            }
-            return;
-        }
-        bytes_sent += n;
-        c->cursor += n;
+    if (c->room) {
+        int last = c->room->members[--c->room->member_count];
+        c->room->members[c->place] = last;
+        clients[last]->place = c->place;
     }
-    if (c->waiting) {
-        c->waiting = 0;
-        watch(fd, EPOLLIN, EPOLL_CTL_MOD);
+    SSL_free(c->ssl);
+    free(c->waiting);
+    free(c->held);
+    free(c->template);
+    free(c);
+    clients[fd] = 0;
+    close(fd);
+}
+
+// As send and recv do, through TLS where there is a certificate: -1 is "not now".
+static ssize_t give(int fd, struct client *c, const void *from, size_t count) {
+    if (!c->ssl) return send(fd, from, count, MSG_NOSIGNAL);
+    int n = SSL_write(c->ssl, from, count);
+    return n > 0 ? n : -1;
+}
+
+static ssize_t take(int fd, struct client *c, void *into, size_t count) {
+    if (!c->ssl) return recv(fd, into, count, 0);
+    int n = SSL_read(c->ssl, into, count);
+    return n > 0 ? n : SSL_get_error(c->ssl, n) == SSL_ERROR_WANT_READ ? -1 : 0;
+}
+
+static void keep(int fd, struct client *c, const char *from, size_t count) {
+    if (!c->waiting_count) watch(fd, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
+    if (!(c->waiting = realloc(c->waiting, c->waiting_count + count))) die("realloc");
+    memcpy(c->waiting + c->waiting_count, from, count);
+    c->waiting_count += count;
+}
+
+static inline void send_to(int fd, const char *from, size_t count) {
+    struct client *c = clients[fd];
+    ssize_t n = c->waiting_count ? 0 : give(fd, c, from, count);
+    if (n < 0) n = 0;
+    if ((size_t)n < count) keep(fd, c, from + n, count - n);
+}
+
+static void client_writable(int fd, struct client *c) {
+    ssize_t n = give(fd, c, c->waiting, c->waiting_count);
+    if (n <= 0) return;
+    memmove(c->waiting, c->waiting + n, c->waiting_count - n);
+    if (!(c->waiting_count -= n)) watch(fd, EPOLLIN, EPOLL_CTL_MOD);
+}
+
+static void upstream_readable(struct room *room) {
+    static char out[2 * READ_BYTES];
+    memcpy(in, room->held, room->held_count);
+    ssize_t n = recv(room->upstream, in + room->held_count, READ_BYTES, 0);
+    if (n <= 0) exit(0);
+    size_t held = room->held_count + n, at = 0, filled = 0;
+    // Every frame has between 126 and 65535 bytes, as the load makes them.
+    while (held - at >= 4) {
+        size_t length = 4 + (in[at + 2] << 8 | in[at + 3]);
+        if (held - at < length) break;
+        memcpy(out + filled, room->prefix, room->prefix_count);
+        filled += room->prefix_count;
+        memcpy(out + filled, in + at + 4 + BODY_AT, BODY_BYTES);
+        filled += BODY_BYTES;
+        out[filled++] = '\r';
+        out[filled++] = '\n';
+        at += length;
     }
+    memcpy(room->held, in + at, room->held_count = held - at);
+    for (int i = 0; i < room->member_count; i++) send_to(room->members[i], out, filled);
 }
 
-// Copies the JSON string behind `key` into `out`; the frames of the benchmark hold no escapes.
-static size_t field(const char *json, size_t count, const char *key, size_t key_count, char *out) {
-    const char *found = memmem(json, count, key, key_count);
-    if (!found) return 0;
-    found += key_count;
-    const char *end = memchr(found, '"', json + count - found);
-    if (!end) return 0;
-    memcpy(out, found, end - found);
-    return end - found;
-}
-
-static void frame(const char *json, size_t count) {
-    static char line[READ_BYTES + 64];
-    if (!memmem(json, count, "\"message\"", 9)) return;
-    size_t n = 0;
-    line[n++] = ':';
-    n += field(json, count, "\"sender_name\":\"", 15, line + n);
-    memcpy(line + n, "!chat@lobby PRIVMSG #lobby :", 28);
-    n += 28;
-    n += field(json, count, "\"body\":\"", 8, line + n);
-    line[n++] = '\r';
-    line[n++] = '\n';
-    append(line, n);
-    deliveries += joined_count;
-}
-
-// A function of its own, so that callgrind can count what happens inside.
-__attribute__((noinline)) static void upstream_readable(int fd) {
-    static unsigned char buffer[2 * READ_BYTES];
-    static size_t held;
-    ssize_t n = recv(fd, buffer + held, READ_BYTES, 0);
-    reads++;
-    if (n <= 0) { stopping = 1; return; }
-    held += n;
-    size_t at = 0;
-    for (;;) {
-        size_t left = held - at, header = 2;
-        if (left < 2) break;
-        size_t length = buffer[at + 1] & 127;
-        if (length == 126) {
-            if (left < 4) break;
-            length = buffer[at + 2] << 8 | buffer[at + 3];
-            header = 4;
-        }
-        if (left < header + length) break;
-        if ((buffer[at] & 15) == 1) frame((const char *)buffer + at + header, length);
-        at += header + length;
-    }
-    memmove(buffer, buffer + at, held - at);
-    held -= at;
-    for (int i = 0; i < joined_count; i++)
-        if (!clients[joined[i]]->waiting) flush(joined[i]);
-}
-
-static int upstream_fd;
-static uint64_t upward;
-
-// Writes a masked text frame for the words behind "PRIVMSG #lobby :".
-static size_t up_frame(const char *text, size_t count, unsigned char *out) {
+// A masked text frame: the author's template with the message's number in its id, the body, the time.
+static void up_frame(struct client *c, const char *body, size_t count) {
     static uint64_t number, state = 88172645463325252ull;
-    char json[1024];
-    number++;
-    int length = snprintf(json, sizeof json,
-                          "{\"event\":\"message\",\"message_id\":\"6B29FC40-CA47-1067-B31D-%012lX\",\"sender_id\":"
-                          "\"9E107D9D-372B-4B68-A1D8-2542A4190001\",\"sender_name\":\"c0\",\"body\":\"%.*s\","
-                          "\"sent_at\":1795272379.547}", number, (int)count, text);
+    if (sizeof upward - upward_count < 1024) die("upward");
+    if (!end_count) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME_COARSE, &t);
+        end_count = snprintf(end, sizeof end, "\",\"sent_at\":%ld.%03ld}", t.tv_sec, t.tv_nsec / 1000000);
+    }
+    unsigned char *out = upward + upward_count;
+    size_t length = c->template_count + count + end_count;
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    unsigned char key[4];
-    memcpy(key, &state, 4);
+    uint32_t key = (uint32_t)state;
     out[0] = 0x81;
     out[1] = 0x80 | 126;
     out[2] = length >> 8;
     out[3] = length;
-    memcpy(out + 4, key, 4);
-    for (int i = 0; i < length; i++) out[8 + i] = json[i] ^ key[i & 3];
-    return 8 + length;
+    memcpy(out + 4, &key, 4);
+    out += 8;
+    memcpy(out, c->template, c->template_count);
+    uint64_t value = number++;
+    for (int i = 0; i < 8; i++, value >>= 4) out[68 - i] = "0123456789ABCDEF"[value & 15];
+    memcpy(out + c->template_count, body, count);
+    memcpy(out + c->template_count + count, end, end_count);
+    // The bytes behind the frame are nobody's yet.
+    uint64_t wide = (uint64_t)key << 32 | key;
+    for (size_t i = 0; i < length; i += 8) {
+        uint64_t word;
+        memcpy(&word, out + i, 8);
+        word ^= wide;
+        memcpy(out + i, &word, 8);
+    }
+    upward_count += 8 + length;
 }
 
-// A client that speaks: each read becomes frames, and they leave in one send.
-static ssize_t speaker_readable(int fd) {
-    static char in[READ_BYTES];
-    static size_t held;
-    static unsigned char out[8 * READ_BYTES];
-    ssize_t n = recv(fd, in + held, sizeof in - held, 0);
-    if (n <= 0) return n;
-    reads++;
-    held += n;
-    size_t at = 0, filled = 0;
-    for (char *end; (end = memchr(in + at, '\n', held - at)) && filled < sizeof out - 2048;) {
-        size_t length = end - (in + at);
-        if (length > 17 && !memcmp(in + at, "PRIVMSG #lobby :", 16)) {
-            filled += up_frame(in + at + 16, length - 17, out + filled);
-            upward++;
+static void join(int fd, struct client *c, const char *line) {
+    struct room *room = &rooms[atoi(line + 7)];
+    if (c->room) return;
+    c->room = room;
+    if (room->member_count == room->member_room) {
+        room->member_room = room->member_room ? 2 * room->member_room : 4;
+        if (!(room->members = realloc(room->members, room->member_room * sizeof(int)))) die("realloc");
+    }
+    c->place = room->member_count;
+    room->members[room->member_count++] = fd;
+    char answer[128];
+    send_to(fd, answer, snprintf(answer, sizeof answer, ":me!u@h JOIN #r%d\r\n:limit 366 me #r%d :End of /NAMES list\r\n",
+                                 room->number, room->number));
+}
+
+static void line(int fd, struct client *c, const char *text, size_t count) {
+    if (!memcmp(text, "PRIVMSG ", 8)) {
+        if (!c->template) {
+            c->template = malloc(TEMPLATE_BYTES);
+            c->template_count = snprintf(c->template, TEMPLATE_BYTES,
+                "{\"event\":\"message\",\"message_id\":\"6B29FC40-CA47-1067-B31D-000000000000\",\"sender_id\":"
+                "\"9E107D9D-372B-4B68-A1D8-2542%08X\",\"sender_name\":\"%s\",\"body\":\"", fd, c->nick);
         }
-        at += length + 1;
+        up_frame(c, text + 13, count - 14); // behind "PRIVMSG #r0 :", before the CR
+    } else if (!memcmp(text, "NICK ", 5)) {
+        snprintf(c->nick, sizeof c->nick, "%.*s", (int)(count - 6 < 15 ? count - 6 : 15), text + 5);
+    } else if (!memcmp(text, "USER ", 5)) {
+        send_to(fd, ":limit 001 me :Welcome\r\n", 24);
+    } else if (!memcmp(text, "JOIN ", 5)) {
+        join(fd, c, text);
+    } else if (!memcmp(text, "PING ", 5)) {
+        send_to(fd, ":limit PONG limit :end\r\n", 24);
     }
-    memmove(in, in + at, held - at);
-    held -= at;
-    for (size_t sent = 0; sent < filled;) {
-        ssize_t w = send(upstream_fd, out + sent, filled - sent, MSG_NOSIGNAL);
-        // The load is over; what was counted is still to be told.
-        if (w < 0) { stopping = 1; break; }
-        sends++;
-        sent += w;
-    }
-    return n;
 }
 
-__attribute__((noinline)) static void client_readable(int fd) {
-    struct client *c = clients[fd];
+static void client_readable(int fd, struct client *c) {
+    size_t held = c->held_count;
+    memcpy(in, c->held, held);
     ssize_t n;
-    if (c->joined && (n = speaker_readable(fd)) > 0) return;
-    if (!c->joined) n = recv(fd, c->line + c->held, sizeof c->line - 1 - c->held, 0);
-    if (n <= 0) {
-        for (int i = 0; i < joined_count; i++)
-            if (joined[i] == fd) {
-                joined[i] = joined[--joined_count];
-                break;
-            }
-        close(fd);
-        return;
-    }
-    c->held += n;
-    c->line[c->held] = 0;
-    if (!c->joined && strstr(c->line, "JOIN")) {
-        const char *answer = ":limit 001 me :Welcome\r\n:me!u@h JOIN #lobby\r\n:limit 366 me #lobby :End of /NAMES list\r\n";
-        if (send(fd, answer, strlen(answer), MSG_NOSIGNAL) < 0) die("send");
-        c->joined = 1;
-        c->cursor = head;
-        joined[joined_count++] = fd;
-    }
-    if (c->joined) c->held = 0;
+    do {
+        n = take(fd, c, in + held, READ_BYTES);
+        if (n == 0 || (n < 0 && !c->ssl && errno != EAGAIN)) return leave(fd);
+        if (n < 0) return;
+        char *at = (char *)in, *stop = at + held + n;
+        for (char *newline; (newline = memchr(at, '\n', stop - at)); at = newline + 1) line(fd, c, at, newline - at);
+        held = stop - at;
+        if (held > HELD_BYTES) return leave(fd);
+        memmove(in, at, held);
+    } while (c->ssl && SSL_pending(c->ssl));
+    if (held && !c->held) c->held = malloc(HELD_BYTES);
+    if (held) memcpy(c->held, in, held);
+    c->held_count = held;
 }
 
-static int connect_upstream(int port) {
+static void send_upward(void) {
+    for (size_t sent = 0; sent < upward_count;) {
+        ssize_t n = send(upstream_of_upward, upward + sent, upward_count - sent, MSG_NOSIGNAL);
+        if (n < 0) exit(0);
+        sent += n;
+    }
+    upward_count = end_count = 0;
+}
+
+static void connect_upstream(struct room *room, int number, int port) {
     int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) die("connect");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const char *request = "GET /lobby HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
-    if (send(fd, request, strlen(request), 0) < 0) die("send");
-    char answer[4096];
-    size_t n = 0;
-    while (n < sizeof answer - 1) {
-        if (recv(fd, answer + n, 1, 0) <= 0) die("handshake");
-        answer[++n] = 0;
-        if (n >= 4 && !memcmp(answer + n - 4, "\r\n\r\n", 4)) return fd;
+    char text[512];
+    int n = snprintf(text, sizeof text, "GET /r%d HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n", number);
+    if (send(fd, text, n, 0) != n) die("send");
+    for (n = 0; n < 4 || memcmp(text + n - 4, "\r\n\r\n", 4); n++)
+        if (n == sizeof text || recv(fd, text + n, 1, 0) <= 0) die("handshake");
+    room->number = number;
+    room->upstream = fd;
+    room->prefix_count = snprintf(room->prefix, sizeof room->prefix, ":Linguini!chat@r%d PRIVMSG #r%d :", number, number);
+    room_of[fd] = room;
+    watch(fd, EPOLLIN, EPOLL_CTL_ADD);
+}
+
+static void accept_clients(int listener) {
+    for (int fd; (fd = accept4(listener, 0, 0, SOCK_NONBLOCK)) >= 0;) {
+        clients[fd] = calloc(1, sizeof(struct client));
+        if (tls) {
+            clients[fd]->ssl = SSL_new(tls);
+            SSL_set_fd(clients[fd]->ssl, fd);
+            SSL_set_accept_state(clients[fd]->ssl);
+        }
+        watch(fd, EPOLLIN, EPOLL_CTL_ADD);
     }
-    exit(1);
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) return 64;
-    signal(SIGTERM, on_stop);
+    if (argc < 4) return 64;
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
-    struct perf_event_attr attr = {
-        .type = PERF_TYPE_HARDWARE, .size = sizeof attr, .config = PERF_COUNT_HW_INSTRUCTIONS, .exclude_kernel = 1};
-    instructions = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+    if (argc > 5) {
+        tls = SSL_CTX_new(TLS_server_method());
+        SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+        if (SSL_CTX_use_certificate_file(tls, argv[4], SSL_FILETYPE_PEM) != 1 ||
+            SSL_CTX_use_PrivateKey_file(tls, argv[5], SSL_FILETYPE_PEM) != 1) die("certificate");
+    }
     epoll = epoll_create1(0);
-    int upstream = upstream_fd = connect_upstream(atoi(argv[2])), listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
+    room_count = atoi(argv[3]);
+    rooms = calloc(room_count, sizeof *rooms);
+    for (int i = 0; i < room_count; i++) connect_upstream(&rooms[i], i, atoi(argv[2]));
+    upstream_of_upward = rooms[0].upstream;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); // of its connections too
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons(atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (bind(listener, (struct sockaddr *)&a, sizeof a) < 0 || listen(listener, 4096) < 0) die("listen");
-    watch(upstream, EPOLLIN, EPOLL_CTL_ADD);
     watch(listener, EPOLLIN, EPOLL_CTL_ADD);
-    puts("ready");
-    fflush(stdout);
-    while (!stopping) {
+    for (;;) {
         struct epoll_event events[512];
         int n = epoll_wait(epoll, events, 512, -1);
-        waits++;
         for (int i = 0; i < n; i++) {
             int fd = events[i].data.fd;
-            if (fd == upstream) {
-                upstream_readable(fd);
+            struct client *c = clients[fd];
+            if (room_of[fd]) {
+                upstream_readable(room_of[fd]);
             } else if (fd == listener) {
-                int client;
-                while ((client = accept4(listener, 0, 0, SOCK_NONBLOCK)) >= 0) {
-                    if (!clients[client]) clients[client] = malloc(sizeof(struct client));
-                    memset(clients[client], 0, sizeof(struct client));
-                    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-                    watch(client, EPOLLIN, EPOLL_CTL_ADD);
-                }
-            } else {
-                if (events[i].events & EPOLLOUT) flush(fd);
-                if (events[i].events & (EPOLLIN | EPOLLHUP)) client_readable(fd);
+                accept_clients(fd);
+            } else if (c) {
+                if (events[i].events & EPOLLOUT) client_writable(fd, c);
+                if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) client_readable(fd, c);
             }
         }
+        if (upward_count) send_upward();
     }
-    uint64_t count = 0;
-    char counted[32] = "null";
-    // Virtual machines often count no instructions: null then, not a wrong number.
-    if (instructions >= 0 && read(instructions, &count, sizeof count) == sizeof count && count)
-        snprintf(counted, sizeof counted, "%lu", count);
-    printf("{\"sends\":%lu,\"reads\":%lu,\"waits\":%lu,\"bytes\":%lu,\"deliveries\":%lu,\"upward\":%lu,\"user_instructions\":%s}\n",
-           sends, reads, waits, bytes_sent, deliveries, upward, counted);
-    return 0;
 }
