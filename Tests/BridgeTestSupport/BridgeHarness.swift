@@ -75,7 +75,7 @@ public final class BridgeHarness {
     public private(set) var uploadTokenVerdicts: [(attempt: UInt64, verdict: UploadTokenVerdict)] = []
     /// Outcomes of uploads, in order.
     public private(set) var uploads: [(id: UploadID, outcome: Result<String, UploadFailure>)] = []
-    private let settings: BridgeSettings
+    public let settings: BridgeSettings
     /// Requests of backend accounts, for the test to answer.
     public var accounts = AccountStage()
     /// Histories that were asked for and not answered yet, in order.

@@ -76,6 +76,41 @@ struct BackendCallTests {
         #expect(failures(harness) == [])
     }
 
+    @Test("calls of a backend that gets other settings fail at once, those under way and those that wait")
+    func otherSettings() throws {
+        let server = TokenServer()
+        let harness = try harness(
+            server: server, limits: BackendLimits(callsAtOnce: 1), answers: false, rooms: 3)
+        for room in [1, 2] { askHistory(harness, room: room) }
+        let old = harness.accounts.takeCalls()
+        #expect(old.map(\.path) == ["/history/r1"])
+        harness.accounts.server = { server.answer($0) }
+        harness.perform { $0.reload(harness.settings, reconnecting: ["r0"], backends: ["main"], now: $1) }
+        #expect(failures(harness) == Array(repeating: "history: chat.example has other settings now", count: 2))
+        // What the old one still brings is nobody's.
+        for call in old {
+            harness.perform { $0.backendAnswered(call.id, call.order.backend, TokenServer.answer(200), now: $1) }
+        }
+        harness.advance(by: .seconds(1))
+        _ = server.takeLog()
+        askHistory(harness, room: 1)
+        #expect(server.takeLog() == ["/history/r1"])
+        #expect(failures(harness).count == 2)
+    }
+
+    @Test("a room that waits for credentials gets those of the account with other settings")
+    func otherSettingsWhileWaiting() throws {
+        let server = TokenServer()
+        let harness = BridgeHarness(settings: try harness(server: server, rooms: 2).settings)
+        harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "hunter2-secret"))
+        harness.start()
+        #expect(harness.accounts.takeCalls().map(\.path) == ["/login"])
+        harness.accounts.server = { server.answer($0) }
+        harness.perform { $0.reload(harness.settings, reconnecting: ["r0"], backends: ["main"], now: $1) }
+        harness.advance(by: .seconds(1))
+        #expect(harness.bridge.rooms.allSatisfy { $0.link.isUp })
+    }
+
     @Test("a stale token is renewed once and the call made again")
     func staleToken() throws {
         let server = TokenServer()

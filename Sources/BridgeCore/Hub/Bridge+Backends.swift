@@ -147,7 +147,11 @@ extension Bridge {
 
     /// Calls a verb of a backend account and handles its events.
     func settle(_ account: BackendAccount, _ verb: (BackendAccount, inout Turn) -> [BackendEvent]) {
-        for event in context.drive(account, { verb(account, &$0) }) {
+        handle(context.drive(account) { verb(account, &$0) }, of: account)
+    }
+
+    func handle(_ events: [BackendEvent], of account: BackendAccount) {
+        for event in events {
             switch event {
             case .credentials(let id, let outcome):
                 drive(id) { $0.credentialsRead(outcome, dialectContext: $1, &$2) }

@@ -19,12 +19,21 @@ extension Bridge {
         guard lifecycle.phase == .running else { return }
         context.take(RoomsSettings(settings))
         for backend in settings.backends where changed.contains(backend.name) {
-            if let known = backends[backend.name] { context.timers.cancel(.backend(known.id)) }
-            guard let account = backends.take(backend), backend.authenticates, !backend.isOnDemand else { continue }
-            context.drive(account) { account.start(&$0) }
+            let former = backends[backend.name]
+            if let former { context.timers.cancel(.backend(former.id)) }
+            guard let account = backends.take(backend) else { continue }
+            if backend.authenticates, !backend.isOnDemand { context.drive(account) { account.start(&$0) } }
+            if let former { replace(former, by: account) }
         }
         irc.reload(settings, reconnecting: reconnecting)
         finishIfIdle()
+    }
+
+    /// Rooms that keep their links ask the other account for what they wait for.
+    private func replace(_ former: BackendAccount, by account: BackendAccount) {
+        let (events, waiting) = former.retire()
+        handle(events, of: former)
+        for room in waiting { settle(account) { $0.credentialsWanted(room, afterRefusal: false, &$1) } }
     }
 
     /// The names of all backends there ever were, by the index of their ids.

@@ -211,6 +211,18 @@ extension BackendAccount {
         queue.removeAll { $0.request.isAuthorized }
     }
 
+    /// Gives way to an account of the same backend with other settings: all calls fail.
+    ///
+    /// - Returns: also the rooms that wait for credentials, and must ask the other one.
+    package func retire() -> (events: [BackendEvent], waiting: [RoomID]) {
+        for call in underWay.values.sorted(by: { $0.deadline < $1.deadline }) + queue {
+            fail(call.purpose, "\(place) has other settings now")
+        }
+        underWay = [:]
+        queue = []
+        return (takeEvents(), takeWaitingRooms())
+    }
+
     // MARK: - Time
 
     func callsDue(now: MonotonicInstant) -> MonotonicInstant? {

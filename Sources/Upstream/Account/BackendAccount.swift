@@ -255,6 +255,12 @@ package final class BackendAccount {
         waitingRooms.removeAll { $0 == room }
     }
 
+    /// The rooms that wait for credentials; they will wait elsewhere.
+    func takeWaitingRooms() -> [RoomID] {
+        defer { waitingRooms = [] }
+        return waitingRooms
+    }
+
     /// Whether the room's last request failed and nothing better followed; clears it.
     package func endWait(of room: RoomID) -> Bool { failedRooms.remove(room) != nil }
 
