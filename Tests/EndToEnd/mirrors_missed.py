@@ -11,6 +11,7 @@ from fulldisk import empty_disk, fill_disk
 from marks import slow
 from mirrors import DEEP, mirrored, say_all
 from mirrors_irc import Pair, joined
+from operating import command_output
 from peer import wait_until
 
 LOGIN = {"user": "mirror", "password": "5esame"}
@@ -34,6 +35,8 @@ def begin(m, **keys):
     pair.table = pair.mirror(sasl=LOGIN, **keys)
     m.open(pair.table, room_extra=DEEP)
     joined(m, channel="#lobby")
+    # Answered when all before it is stored, and so the place in the channel.
+    command_output(m, "history", "lobby")
     return pair, pair.other.irc("eve")
 
 

@@ -123,7 +123,8 @@ extension IRCServer {
     private func tagMessage(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) {
         guard !clientTags.isEmpty else { return }
         if let state = clientTags.first(where: { $0.name == "+typing" || $0.name == "+draft/typing" })?.value {
-            room.handle(.type(state == "active"), from: session.id, context)
+            let isRelayed = clientTags.contains { $0.name == OriginChain.tag }
+            room.handle(.type(state == "active", isRelayed: isRelayed), from: session.id, context)
         }
         if react(clientTags, room, session) { return }
         let isEvent = clientTags.contains { $0.name == IRCClientTags.persist }
