@@ -73,6 +73,7 @@ extension IRCServer {
             // Typing is repeated every few seconds; a refusal of each would be a flood.
             return verb == .tagmsg ? () : refuse(verb, why, session)
         }
+        if hasPassed(room, clientTags) { return }
         switch verb {
         case .tagmsg: tagMessage(clientTags, room, session)
         case .notice:
@@ -87,6 +88,13 @@ extension IRCServer {
                 submit(words, clientTags, room, label: label, session)
             }
         }
+    }
+
+    /// Whether a message comes back to a room that it has passed: another bridge's mirror is the client, and says it here.
+    private func hasPassed(_ room: Room, _ clientTags: [IRCTag]) -> Bool {
+        guard clientTags.contains(where: { $0.name == OriginChain.tag }) else { return false }
+        return OriginChain(tags: clientTags.annotations).contains(
+            OriginChain.Place(room: room.settings.name, of: settings.instanceID))
     }
 
     private func submit(
@@ -233,6 +241,7 @@ extension IRCServer {
             return notInRoom(room, session)
         }
         if let why = silence(in: room, session) { return reply(why, session) }
+        if hasPassed(room, tags) { return }
         guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),
             RelayedName.isOne(name), context.identities.person(nick: name) == nil
         else {
