@@ -459,9 +459,8 @@ final class MirrorService: ConnectionlessLoopClient {
         guard case .taken = outcome else { return settle(outcome, leg, mirror, transport) }
         let (beginnings, refusals) = (leg.beginnings, mirror.refusals)
         whenStored(transport) { [weak self, weak leg, weak mirror] isStored, transport in
-            guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings else {
-                return
-            }
+            guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings
+            else { return }
             let isWhole = isStored && mirror.refusals == refusals
             settle(isWhole ? outcome : .later(reason: "not stored", after: .seconds(1)), leg, mirror, transport)
         }

@@ -4,6 +4,7 @@ import ChatModel
 import IRCProtocol
 import Identities
 import Rooms
+import Upstream
 
 // PRIVMSG, NOTICE, TAGMSG and RELAYMSG.
 
