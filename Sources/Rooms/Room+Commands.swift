@@ -27,7 +27,7 @@ extension Room {
         case .pass(let words, let annotations, let isNotice, let isEvent):
             return showLocally(
                 words, isNotice: isNotice, annotations: annotations, from: client, isEvent: isEvent, context)
-        case .type(let isTyping): typed(client, isTyping: isTyping, context)
+        case .type(let isTyping, let isRelayed): typed(client, isTyping: isTyping, isRelayed: isRelayed, context)
         case .markRead(let at): return moveMarker(of: client, to: at, context) ? .done : .unchanged
         case .takeBack(let msgid, let reason, let right, let label):
             return redact(msgid, reason: reason, from: client, right: right, label: label, context)

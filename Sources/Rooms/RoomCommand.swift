@@ -22,7 +22,8 @@ package enum RoomCommand: Equatable {
     ///
     /// - Parameter isEvent: it has a place in the room's order.
     case pass(SpokenText?, annotations: [StoredTag], isNotice: Bool = false, isEvent: Bool = false)
-    case type(Bool)
+    /// - Parameter isRelayed: in a room elsewhere, as a mirror's client says.
+    case type(Bool, isRelayed: Bool = false)
     case markRead(ChatTimestamp)
     /// - Parameter label: for a reply that comes later; nil when there is nothing to answer.
     case takeBack(String, reason: String?, right: RedactionRight, label: String?)

@@ -1,5 +1,6 @@
 """The worst that people say, through every kind of mirror at once: it goes on, and forges, notifies and blocks nothing."""
 
+from marks import slow
 from mirrors import TOOLS, await_number, mirrored, table, visible
 from mirrors_irc import Network, expect_text, joined, mirror, program
 from mirrors_out import FLOOD
@@ -13,6 +14,7 @@ WORST = (
 )
 
 
+@slow("thousands of posts and lines")
 @mirrored(**{kind: kind for kind in TOOLS})
 def the_worst_texts_through_every_kind(m):
     has_network = program("ngircd") is not None

@@ -553,6 +553,33 @@ def typing_crosses_both_ways(m):
 
 
 @mirrored()
+def two_relays_that_speak_in_each_others_channel(m):
+    """Each in one direction: messages cross once, and typing does not come back."""
+    pair = Pair(m)
+    m.open(pair.mirror(nick="relay", direction="out"))
+    with open(pair.other.bridge.config_path, "a", encoding="utf-8") as file:
+        file.write(mirror(m.bridge.port, "back", map={"lobby": "#lobby"}, nick="back", direction="out"))
+    done(pair.other.bridge, "reload")
+    joined(m, channel="#lobby")
+    joined(pair.other, channel="#lobby")
+    ann, eve = m.irc("ann"), pair.other.irc("eve")
+    ann.send("@+typing=active TAGMSG #lobby")
+    eve.expect("TAGMSG", lambda line: line.tags.get("+typing") == "active" and line.source.startswith("relay!"))
+    say_all(ann, ["a %d" % number for number in range(20)])
+    say_all(eve, ["e %d" % number for number in range(20)])
+    for client, word in ((ann, "e"), (eve, "a")):
+        wait_until(lambda: 19 in irc_numbers(client, word), "%s has all" % client.nick)
+    # What went round would be in front of these.
+    say_all(ann, ["end 0"])
+    say_all(eve, ["end 1"])
+    for client, number in ((ann, 1), (eve, 0)):
+        wait_until(lambda: number in irc_numbers(client, "end"), "%s has the end" % client.nick)
+        for word in ("a", "e"):
+            assert irc_numbers(client, word) == list(range(20)), (client.nick, word, irc_numbers(client, word))
+    assert {line.source.split("!")[0] for line in ann.lines if line.command == "TAGMSG"} == {"ann"}
+
+
+@mirrored()
 def over_tls(m):
     pair = Pair(m)
     pin = subprocess.run(

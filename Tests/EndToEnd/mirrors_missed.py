@@ -11,6 +11,7 @@ from fulldisk import empty_disk, fill_disk
 from marks import slow
 from mirrors import DEEP, mirrored, say_all
 from mirrors_irc import Pair, joined
+from operating import command_output
 from peer import wait_until
 
 LOGIN = {"user": "mirror", "password": "5esame"}
@@ -34,6 +35,8 @@ def begin(m, **keys):
     pair.table = pair.mirror(sasl=LOGIN, **keys)
     m.open(pair.table, room_extra=DEEP)
     joined(m, channel="#lobby")
+    # Answered when all before it is stored, and so the place in the channel.
+    command_output(m, "history", "lobby")
     return pair, pair.other.irc("eve")
 
 
@@ -122,7 +125,11 @@ def a_room_that_takes_no_more(m):
     say_all(eve, ["n 0"])
     each_once(m, 1)
     m.backend.control("drop", refuse=-1)
-    say_all(eve, ["n %d" % number for number in range(1, 4000)], chunk=100)
+    for begin in range(1, 4000, 500):
+        say_all(eve, ["n %d" % number for number in range(begin, min(4000, begin + 500))], chunk=100)
+        # Its own backend is not to be the one that takes no more.
+        eve.drain()
+        wait_until(lambda: upstream(pair.other)[-1:] >= [min(3999, begin + 499)], "the other backend has them", 60)
     m.backend.set(refuse=0)
     each_once(m, 4000, patience=240)
 

@@ -60,7 +60,8 @@ struct NetworkPlayer {
         case "say": say(rest)
         case "typing":
             let parts = rest.split(separator: " ").map(String.init)
-            network.typing(parts[1], parts[2] == "yes", in: parts[0], now: clock.now)
+            let origin = OriginChain([OriginChain.Place("0123ab")].compactMap(\.self))
+            network.typing(parts[1], parts[2] == "yes", origin: origin, in: parts[0], now: clock.now)
         case "on":
             let parts = rest.split(separator: " ").map(String.init)
             let position = parts.dropFirst().first.map { IRCNetworkPosition(msgid: $0, time: clock.now.wall) }

@@ -164,13 +164,12 @@ extension NetworkScripts {
         NetworkConversation(
             "a network that relays no tags of clients",
             """
-            usable message-tags echo-message | CLIENTTAGDENY=*,-typing
+            usable message-tags echo-message | CLIENTTAGDENY=*
             say 1 #chat alice reply=abc of=bob origin=0123ab: yes
             > PRIVMSG #chat :<a·lice> bob: yes{0123ab}
             say 2 #chat alice reply=abc of=bob kind=react: 👍
             = 2 omitted
             typing #chat alice yes
-            > @+typing=active TAGMSG #chat
             """),
         NetworkConversation(
             "all the other forms",
@@ -255,14 +254,14 @@ extension NetworkScripts {
             """
             usable message-tags echo-message
             typing #chat alice yes
-            > @+typing=active TAGMSG #chat
+            > @+typing=active;+chatbridge/origin=0123ab TAGMSG #chat
             typing #chat bob yes
             typing #chat alice no
             + 3
             typing #chat bob yes
-            > @+typing=active TAGMSG #chat
+            > @+typing=active;+chatbridge/origin=0123ab TAGMSG #chat
             typing #chat bob no
-            > @+typing=done TAGMSG #chat
+            > @+typing=done;+chatbridge/origin=0123ab TAGMSG #chat
             typing #chat bob no
             < @+typing=active :bridge!u@host TAGMSG #chat
             """),

@@ -1672,7 +1672,8 @@ class StartTests(unittest.TestCase):
         run = soak.Soak.__new__(soak.Soak)
         run.relay_words, run.relay_log, run.linked = collections.deque(), io.StringIO(), set()
         run.backend_ports, run.relay_ports = dict.fromkeys(soak.WIRES, 1), []
-        run.build, run.downstream, run.secure, run.upstream, run.relay, run.reloading = (
+        run.build = mock.AsyncMock()
+        run.downstream, run.secure, run.upstream, run.relay, run.reloading, run.mirrors = (
             mock.MagicMock() for _ in range(6))
         run.backends = {}
         run.clients = {"alice@one": mock.Mock(start=mock.Mock(side_effect=Started))}

@@ -168,7 +168,7 @@ struct TailLine: Equatable {
         case .pass(let words?, _, let isNotice, _):
             self.init(isNotice ? "notice" : "message", nick, Self.words(words.text))
         case .pass(nil, let tags, _, _): self.init("tags", nick, tags.map(\.name).joined(separator: " "))
-        case .type(let isTyping): self.init("typing", nick, isTyping ? "start" : "stop")
+        case .type(let isTyping, _): self.init("typing", nick, isTyping ? "start" : "stop")
         case .markRead: self.init("read", nick)
         case .takeBack(let msgid, let reason, _, _): self.init("delete", nick, reason, id: msgid)
         case .react(let emoji, let operation, let msgid, _, _):

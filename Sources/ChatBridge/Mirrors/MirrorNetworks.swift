@@ -40,7 +40,8 @@ extension MirrorService {
             guard let channel = mirror.plan.channel(of: name), mirror.plan.filter.passes(nick: nick, text: "") else {
                 continue
             }
-            networks.typing(nick, isTyping, in: channel, of: mirror.plan.name, transport)
+            let origin = OriginChain().passing(OriginChain.Place(room: name, of: installation))
+            networks.typing(nick, isTyping, origin: origin, in: channel, of: mirror.plan.name, transport)
         }
     }
 
@@ -106,6 +107,12 @@ extension MirrorService {
         switch item {
         case .arrival(let arrival): return admit(arrival, to: room, mirror, transport) != .notNow
         case .position(let position):
+            if let address = mirror.plan.network?.address, let channel = mirror.plan.channel(of: room),
+                self.position(in: channel, at: address, of: mirror.plan.name) == nil
+            {
+                // Nothing of the channel is in the room yet.
+                setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
+            }
             mirror.unstoredPlaces[room] = position
             storePlaces(of: mirror, transport)
             return true

@@ -460,9 +460,7 @@ final class MirrorService: ConnectionlessLoopClient {
         let (beginnings, refusals) = (leg.beginnings, mirror.refusals)
         whenStored(transport) { [weak self, weak leg, weak mirror] isStored, transport in
             guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings
-            else {
-                return
-            }
+            else { return }
             let isWhole = isStored && mirror.refusals == refusals
             settle(isWhole ? outcome : .later(reason: "not stored", after: .seconds(1)), leg, mirror, transport)
         }

@@ -77,9 +77,12 @@ final class NetworkDriver: LoopClient {
         return acceptance
     }
 
-    func typing(_ nick: String, _ isTyping: Bool, in channel: String, of name: String, _ transport: Transport) {
+    func typing(
+        _ nick: String, _ isTyping: Bool, origin: OriginChain, in channel: String, of name: String,
+        _ transport: Transport
+    ) {
         guard let link = links[name] else { return }
-        link.network.typing(nick, isTyping, in: channel, now: Now(transport))
+        link.network.typing(nick, isTyping, origin: origin, in: channel, now: Now(transport))
         run(link, transport)
     }
 

@@ -4,6 +4,7 @@ import ChatModel
 import IRCProtocol
 import Identities
 import Rooms
+import Upstream
 
 // PRIVMSG, NOTICE, TAGMSG and RELAYMSG.
 
@@ -73,6 +74,7 @@ extension IRCServer {
             // Typing is repeated every few seconds; a refusal of each would be a flood.
             return verb == .tagmsg ? () : refuse(verb, why, session)
         }
+        if hasPassed(room, clientTags) { return }
         switch verb {
         case .tagmsg: tagMessage(clientTags, room, session)
         case .notice:
@@ -87,6 +89,13 @@ extension IRCServer {
                 submit(words, clientTags, room, label: label, session)
             }
         }
+    }
+
+    /// Whether a message comes back to a room that it has passed: another bridge's mirror is the client, and says it here.
+    private func hasPassed(_ room: Room, _ clientTags: [IRCTag]) -> Bool {
+        guard clientTags.contains(where: { $0.name == OriginChain.tag }) else { return false }
+        return OriginChain(tags: clientTags.annotations).contains(
+            OriginChain.Place(room: room.settings.name, of: settings.instanceID))
     }
 
     private func submit(
@@ -123,7 +132,8 @@ extension IRCServer {
     private func tagMessage(_ clientTags: [IRCTag], _ room: Room, _ session: IRCSession) {
         guard !clientTags.isEmpty else { return }
         if let state = clientTags.first(where: { $0.name == "+typing" || $0.name == "+draft/typing" })?.value {
-            room.handle(.type(state == "active"), from: session.id, context)
+            let isRelayed = clientTags.contains { $0.name == OriginChain.tag }
+            room.handle(.type(state == "active", isRelayed: isRelayed), from: session.id, context)
         }
         if react(clientTags, room, session) { return }
         let isEvent = clientTags.contains { $0.name == IRCClientTags.persist }
@@ -232,6 +242,7 @@ extension IRCServer {
             return notInRoom(room, session)
         }
         if let why = silence(in: room, session) { return reply(why, session) }
+        if hasPassed(room, tags) { return }
         guard IRCNames.isValidNickname(name, maxBytes: settings.nicks.maxBytes, utf8: settings.nicks.utf8),
             RelayedName.isOne(name), context.identities.person(nick: name) == nil
         else {

@@ -175,7 +175,8 @@ extension IRCNetwork {
     }
 
     private func typingReceived(_ message: IRCMessage, in index: Int) {
-        guard message.command == "TAGMSG", !isEcho(message), let source = message.source, Self.isPerson(source),
+        guard message.command == "TAGMSG", !isEcho(message), message.tag(OriginChain.tag) == nil,
+            let source = message.source, Self.isPerson(source),
             let state = (message.tag("+typing") ?? message.tag("+draft/typing"))?.value
         else { return }
         emit(.typing(Self.nick(of: source), state == "active", channel: channels[index].settings.name))

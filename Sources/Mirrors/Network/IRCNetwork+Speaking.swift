@@ -46,10 +46,13 @@ extension IRCNetwork {
 
     /// Somebody in the room begins to write, or ceases to. Left out where it would delay a message.
     ///
+    /// - Parameter origin: says that it is relayed: other bridges do not pass it on.
+    ///
     /// Source: IRCv3 typing, "Client implementation considerations".
-    package func typing(_ nick: String, _ isTyping: Bool, in channel: String, now: Now) {
+    package func typing(_ nick: String, _ isTyping: Bool, origin: OriginChain, in channel: String, now: Now) {
         guard state == .usable, let index = channelIndex(channel), channels[index].phase == .joined,
-            connection.capabilities.enabled.contains(.messageTags), connection.support.relays(tag: "typing")
+            connection.capabilities.enabled.contains(.messageTags), connection.support.relays(tag: "typing"),
+            connection.support.relays(tag: String(OriginChain.tag.dropFirst()))
         else { return }
         let wasTyping = !channels[index].writing.isEmpty
         if !isTyping {
@@ -62,8 +65,8 @@ extension IRCNetwork {
         if isActive, let sentAt = channels[index].typingSentAt, now.monotonic - sentAt < Self.typingInterval { return }
         guard connection.outbox.waiting.isEmpty, connection.outbox.bucket.take(now: now.monotonic) else { return }
         channels[index].typingSentAt = isActive ? now.monotonic : nil
-        let tag = IRCTag("+typing", isActive ? "active" : "done")
-        write(IRCMessage(tags: [tag], command: "TAGMSG", params: [channels[index].settings.name]))
+        let tags = [IRCTag("+typing", isActive ? "active" : "done"), IRCTag(OriginChain.tag, origin.text)]
+        write(IRCMessage(tags: tags, command: "TAGMSG", params: [channels[index].settings.name]))
     }
 
     private static let maxWriting = 50

@@ -10,9 +10,11 @@ import WireBytes
 
 extension Room {
     /// The client's typing notification.
-    package func typed(_ client: ClientID, isTyping: Bool, _ context: RoomsContext) {
+    ///
+    /// - Parameter isRelayed: in a room elsewhere; mirrors do not pass it on, so that it goes round in no circle.
+    package func typed(_ client: ClientID, isTyping: Bool, isRelayed: Bool, _ context: RoomsContext) {
         guard let member = locals[client] else { return }
-        if settings.isMirrored, let nick = context.identities[member.person]?.nick {
+        if settings.isMirrored, !isRelayed, let nick = context.identities[member.person]?.nick {
             context.emit(.typing(id, nick: nick, isTyping))
         }
         guard isTyping else { return stopTyping(client, context) }
