@@ -296,6 +296,7 @@ struct Outbox {
         let list = lists.list(of: slot)
         guard let entry = lists.remove(slot) else { return nil }
         if list == .queued { turns.remove(slot) }
+        if lists.count == 0 { turns.slotsReleased() }
         if entry.state == .unknownAfterDisconnect { discountUnknown(entry) }
         if list == .open || list == .written { discountText(entry) }
         if let id = entry.message.id, slots[id] == slot { slots[id] = nil }

@@ -226,12 +226,15 @@ struct OutboxTurns {
         count -= 1
         guard count == 0 else { return }
         // Memory of a long outage is released.
-        links.removeAll(keepingCapacity: links.count <= 1024)
         ring.removeAll(keepingCapacity: ring.count <= 1024)
         lines = [:]
         blocked = []
         head = 0
     }
+
+    /// No slot holds an entry any more, queued or not: memory of a long outage is released. Not earlier, since the next
+    /// entry in a high slot would have all lower ones made again.
+    mutating func slotsReleased() { links.removeAll(keepingCapacity: links.count <= 1024) }
 
     private mutating func join(_ member: Member, _ line: Line) {
         let place = places[member] ?? (line, 0)
