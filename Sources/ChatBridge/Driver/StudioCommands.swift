@@ -116,11 +116,11 @@ extension ServiceCommands {
         let port = address?.port.map(String.init) ?? "6667"
         let page = link("http://127.0.0.1:\(studioPort)/", isLinked: isLinked)
         return """
-            The demo runs: an IRC server on \(host) port \(port), in front of a small chat backend with a visitor.
+            The demo runs: IRC on \(host) port \(port); behind it a small chat backend with a visitor.
               browser  \(page)            the chat, IRC beside it, and both wires
               irssi    irssi -c \(host) -p \(port)       then  /join #\(demoRoom)
               WeeChat  /server add demo \(host)/\(port) -notls   /connect demo   /join #\(demoRoom)
-              by hand  nc \(host) \(port)                then type  NICK me, USER me 0 * :Me, JOIN #\(demoRoom)
+              telnet   telnet \(host) \(port)            then a name and a room; no IRC to know
             The backend: ws://127.0.0.1:\(studioPort)/\(demoRoom). Ctrl-C ends it. Yours: make run CONFIG=your.toml\n
             """
     }
