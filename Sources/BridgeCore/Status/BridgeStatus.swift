@@ -16,7 +16,10 @@ public struct BridgeStatus: Equatable, Sendable {
     /// The configured ones first, in their order, then open rooms of the template.
     public var rooms: [RoomStatus]
     /// By age of the connection.
-    public var clients: [ClientStatus]
+    public private(set) var clients: [ClientStatus]
+
+    /// Keeps the clients that connected first.
+    public mutating func limitClients(to most: Int) { clients = Array(clients.prefix(most)) }
 }
 
 public struct RoomStatus: Equatable, Sendable {

@@ -18,10 +18,14 @@ struct PlainClients {
     final class Peer {
         let session: PlainSession
         /// The terminal is read when neither of the two is false.
-        var serverReads = true
-        var sessionReads = true
+        private var serverReads = true
+        private var sessionReads = true
+        var isRead: Bool { serverReads && sessionReads }
 
         init(_ session: PlainSession) { self.session = session }
+
+        func serverReads(_ reads: Bool) { serverReads = reads }
+        func sessionReads(_ reads: Bool) { sessionReads = reads }
     }
 
     private var openings: [ConnectionID: Entrance] = [:]

@@ -78,7 +78,7 @@ extension BridgeDriver {
                 plain.remove(id)
                 bytes.withUnsafeBytes { bridge.clientReceived(id.client, $0, now: Now(transport)) }
             case .reads(let reads):
-                peer.sessionReads = reads
+                peer.sessionReads(reads)
                 settleReading(peer, id, transport)
             }
         }
@@ -86,12 +86,12 @@ extension BridgeDriver {
 
     /// The server wants more of a client, or no more for now.
     func setPlainReading(_ peer: PlainClients.Peer, _ id: ConnectionID, _ reads: Bool, _ transport: Transport) {
-        peer.serverReads = reads
+        peer.serverReads(reads)
         settleReading(peer, id, transport)
     }
 
     private func settleReading(_ peer: PlainClients.Peer, _ id: ConnectionID, _ transport: Transport) {
-        if peer.serverReads, peer.sessionReads { transport.resumeReading(id) } else { transport.pauseReading(id) }
+        if peer.isRead { transport.resumeReading(id) } else { transport.pauseReading(id) }
     }
 
     /// A connection has ended, or half of it.

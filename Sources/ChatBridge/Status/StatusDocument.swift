@@ -28,7 +28,7 @@ struct StatusDocument {
     }
 
     /// Keeps the clients that connected first.
-    mutating func limitClients(to most: Int) { status.clients = Array(status.clients.prefix(most)) }
+    mutating func limitClients(to most: Int) { status.limitClients(to: most) }
 
     /// The members of the object, for documents that have more of them.
     func appendMembers(to writer: inout JSONWriter) {
