@@ -38,8 +38,7 @@ extension IRCNetwork {
         let lineCount = units.reduce(0) { $0 + $1.messages.count }
         let waitingCount = connection.outbox.waitingLineCount
         guard waitingCount == 0 || waitingCount + lineCount <= settings.maxQueuedLines else { return .notNow }
-        connection.outbox.posts[token] = NetworkOutbox.Progress(post: post, channel: index, open: units.count)
-        connection.outbox.waiting += units.map { NetworkOutbox.Waiting(unit: $0, token: token, channel: index) }
+        connection.outbox.accept(post, as: units, token: token, channel: index)
         pump(now: now)
         return .accepted
     }
@@ -63,7 +62,7 @@ extension IRCNetwork {
         let isActive = !channels[index].writing.isEmpty
         guard wasTyping || isActive else { return }
         if isActive, let sentAt = channels[index].typingSentAt, now.monotonic - sentAt < Self.typingInterval { return }
-        guard connection.outbox.waiting.isEmpty, connection.outbox.bucket.take(now: now.monotonic) else { return }
+        guard connection.outbox.grantsAside(now: now.monotonic) else { return }
         channels[index].typingSentAt = isActive ? now.monotonic : nil
         let tags = [IRCTag("+typing", isActive ? "active" : "done"), IRCTag(OriginChain.tag, origin.text)]
         write(IRCMessage(tags: tags, command: "TAGMSG", params: [channels[index].settings.name]))
@@ -91,13 +90,9 @@ extension IRCNetwork {
 
     /// Writes what the flood limit allows.
     func pump(now: Now) {
-        connection.outbox.nextGrant = nil
+        connection.outbox.rest()
         guard state == .usable else { return }
-        while let step = nextStep(now.monotonic) {
-            guard connection.outbox.bucket.take(step.cost, now: now.monotonic) else {
-                connection.outbox.nextGrant = connection.outbox.bucket.nextGrant(now: now.monotonic)
-                return
-            }
+        while let step = nextStep(now.monotonic), connection.outbox.grants(step.cost, now: now.monotonic) {
             switch step {
             case .control: if let message = connection.outbox.popControl() { write(message) }
             case .proof: ping(now: now)
@@ -140,11 +135,11 @@ extension IRCNetwork {
     }
 
     private func writeUnit(now: Now) {
-        var next = connection.outbox.waiting.removeFirst()
+        var next = connection.outbox.popUnit()
         let label = confirmation == .label ? String(connection.outbox.lineCount, radix: 36) : nil
         if let label { next.unit.messages[0].tags.insert(IRCTag("label", label), at: 0) }
         next.unit.messages.forEach { write($0) }
-        connection.outbox.sent.append(
+        connection.outbox.wrote(
             NetworkOutbox.Sent(
                 token: next.token, channel: next.channel, command: next.unit.command, label: label,
                 line: connection.outbox.lineCount, sentAt: now.monotonic))
@@ -212,11 +207,11 @@ extension IRCNetwork {
         case "BATCH" where message.command == "FAIL": connection.takesMultiline = false
         default:
             let refusal = known ?? (reason.isEmpty ? "the network refuses it" : reason, isFinal: true)
-            connection.outbox.sent.remove(at: index)
+            _ = connection.outbox.answered(index)
             if let token = sent.token { fail(token, refusal.reason, isFinal: refusal.isFinal) }
             return
         }
-        connection.outbox.sent.remove(at: index)
+        _ = connection.outbox.answered(index)
         if let token = sent.token { sayAgain(token) }
     }
 
@@ -235,23 +230,15 @@ extension IRCNetwork {
 
     /// Writes a post in another form, since the network refuses the one before.
     private func sayAgain(_ token: UInt64) {
-        guard var progress = connection.outbox.settle(token) else { return }
+        guard let progress = connection.outbox.settle(token) else { return }
         let units = units(of: progress.post, in: progress.channel)
-        progress.open = units.count
-        connection.outbox.posts[token] = progress
-        connection.outbox.insertAgain(units, token: token, channel: progress.channel)
+        connection.outbox.insertAgain(progress.post, as: units, token: token, channel: progress.channel)
     }
 
     private func confirmed(_ index: Int, id: String?) {
-        let sent = connection.outbox.sent.remove(at: index)
+        let sent = connection.outbox.answered(index)
         if let id { ownIDs.insert(id) }
-        guard let token = sent.token, var progress = connection.outbox.posts[token] else { return }
-        progress.open -= 1
-        progress.id = progress.id ?? id
-        connection.outbox.posts[token] = progress
-        guard progress.open == 0 else { return }
-        connection.outbox.posts[token] = nil
-        emit(.delivered(token, id: progress.id))
+        if let done = connection.outbox.confirm(sent, id: id) { emit(.delivered(done.token, id: done.id)) }
     }
 
     private func fail(_ token: UInt64, _ reason: String, isFinal: Bool) {

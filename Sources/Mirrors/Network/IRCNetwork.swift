@@ -144,7 +144,7 @@ package final class IRCNetwork {
     func write(_ message: IRCMessage) {
         IRCEncoder.append(message, to: &writer)
         writer.take().withUnsafeBytes { output.append(contentsOf: $0) }
-        connection.outbox.lineCount += 1
+        connection.outbox.wroteLine()
     }
 
     func write(_ command: String, _ params: String...) { write(IRCMessage(command: command, params: params)) }

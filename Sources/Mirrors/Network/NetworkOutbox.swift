@@ -35,17 +35,17 @@ struct NetworkOutbox {
         var id: String?
     }
 
-    var bucket: TokenBucket
+    private var bucket: TokenBucket
     /// Lines written over the connection.
-    var lineCount: UInt64 = 0
+    private(set) var lineCount: UInt64 = 0
     /// Lines that are no posts, which go first.
     private(set) var control: [IRCMessage] = []
-    var waiting: [Waiting] = []
+    private(set) var waiting: [Waiting] = []
     /// Oldest first.
-    var sent: [Sent] = []
-    var posts: [UInt64: Progress] = [:]
+    private(set) var sent: [Sent] = []
+    private(set) var posts: [UInt64: Progress] = [:]
     /// When the bucket lets the next line pass; nil: nothing waits for it.
-    var nextGrant: MonotonicInstant?
+    private(set) var nextGrant: MonotonicInstant?
 
     /// More lines than all verbs of a tame network cause; what a wild one causes beyond is dropped.
     private static let maxControl = 200
@@ -54,17 +54,63 @@ struct NetworkOutbox {
 
     var waitingLineCount: Int { waiting.reduce(0) { $0 + $1.unit.messages.count } }
 
+    // MARK: - Writing
+
+    /// Whether lines of this cost may be written now, by the flood limit; they count as written. Otherwise ``nextGrant``
+    /// tells when.
+    mutating func grants(_ cost: Double, now: MonotonicInstant) -> Bool {
+        nextGrant = nil
+        if bucket.take(cost, now: now) { return true }
+        nextGrant = bucket.nextGrant(now: now)
+        return false
+    }
+
+    /// Nothing waits for the flood limit.
+    mutating func rest() { nextGrant = nil }
+
+    /// Whether a line that need not be written may be, without delaying others.
+    mutating func grantsAside(now: MonotonicInstant) -> Bool { waiting.isEmpty && bucket.take(now: now) }
+
+    mutating func wroteLine() { lineCount += 1 }
+
+    /// The next lines of a post, which are written now.
+    mutating func popUnit() -> Waiting { waiting.removeFirst() }
+
+    mutating func wrote(_ unit: Sent) { sent.append(unit) }
+
     mutating func append(control message: IRCMessage) {
         if control.count < Self.maxControl { control.append(message) }
     }
 
     mutating func popControl() -> IRCMessage? { control.isEmpty ? nil : control.removeFirst() }
 
+    // MARK: - Posts
+
+    mutating func accept(_ post: MirrorPost, as units: [NetworkUnit], token: UInt64, channel: Int) {
+        posts[token] = Progress(post: post, channel: channel, open: units.count)
+        waiting += units.map { Waiting(unit: $0, token: token, channel: channel) }
+    }
+
     /// Puts a post in another form in front of those that came later.
-    mutating func insertAgain(_ units: [NetworkUnit], token: UInt64, channel: Int) {
+    mutating func insertAgain(_ post: MirrorPost, as units: [NetworkUnit], token: UInt64, channel: Int) {
+        posts[token] = Progress(post: post, channel: channel, open: units.count)
         let place = waiting.firstIndex { !$0.isAgain } ?? waiting.endIndex
         let again = units.map { Waiting(unit: $0, token: token, channel: channel, isAgain: true) }
         waiting.insert(contentsOf: again, at: place)
+    }
+
+    /// Lines are answered.
+    mutating func answered(_ index: Int) -> Sent { sent.remove(at: index) }
+
+    /// Lines were taken, under an id of the network's.
+    ///
+    /// - Returns: the post, when these were its last; it is settled then.
+    mutating func confirm(_ lines: Sent, id: String?) -> (token: UInt64, id: String?)? {
+        guard let token = lines.token, var progress = posts[token] else { return nil }
+        progress.open -= 1
+        progress.id = progress.id ?? id
+        posts[token] = progress.open == 0 ? nil : progress
+        return progress.open == 0 ? (token, progress.id) : nil
     }
 
     /// The post is settled: what waits of it is dropped, and answers to the rest are nobody's.
