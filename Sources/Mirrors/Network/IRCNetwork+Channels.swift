@@ -41,9 +41,7 @@ extension IRCNetwork {
         let keys = indices.compactMap { channels[$0].settings.key }
             .map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: ",")
         if keys.isEmpty { request("JOIN", names) } else { request("JOIN", names, keys) }
-        for index in indices {
-            channels[index].phase = .joining(until: now.monotonic + NetworkChannel.answerTimeout)
-        }
+        for index in indices { channels[index].joins(now: now.monotonic) }
     }
 
     func channelsTimerFired(now: Now) {
@@ -71,18 +69,12 @@ extension IRCNetwork {
     }
 
     private func refused(_ index: Int, _ reason: String) {
-        channels[index].phase = .refused
+        channels[index].refused()
         emit(.channel(channels[index].settings.name, .refused(reason: reason)))
     }
 
     private func waits(_ index: Int, _ reason: String, seldom: Bool, now: Now) {
-        channels[index].refusals += 1
-        let delay =
-            seldom
-            ? NetworkDelays.longestJoin
-            : NetworkDelays.doubling(NetworkDelays.firstJoin, channels[index].refusals, cap: NetworkDelays.longestJoin)
-        let until = now.later(by: delay)
-        channels[index].phase = .waiting(until: until.monotonic)
+        let until = channels[index].waits(seldom: seldom, now: now)
         emit(.channel(channels[index].settings.name, .waiting(reason: reason, until: until)))
     }
 
@@ -93,9 +85,7 @@ extension IRCNetwork {
         guard isOurs(message.source), let source = message.source, let name = message.params.first else { return }
         learn(source: source)
         guard let index = channelIndex(name), channels[index].phase != .joined else { return }
-        channels[index].phase = .joined
-        channels[index].refusals = 0
-        channels[index].joinedAt = now.monotonic
+        channels[index].joined(at: now.monotonic)
         emit(.channel(channels[index].settings.name, .joined))
         guard connection.capabilities.enabled.contains(.chatHistory) else { return }
         guard channels[index].lastSeen != nil else {
@@ -126,8 +116,7 @@ extension IRCNetwork {
 
     private func leave(_ index: Int, _ reason: String, now: Now) {
         endCatchUp(index, now: now)
-        let until = now.later(by: channels[index].removalDelay(now.monotonic))
-        channels[index].phase = .waiting(until: until.monotonic)
+        let until = channels[index].removed(now: now)
         emit(.channel(channels[index].settings.name, .lost(reason: reason, until: until)))
         failAll(reason, in: index)
     }
@@ -157,8 +146,7 @@ extension IRCNetwork {
 
     /// Asks for what was said since the last message.
     private func beginCatchUp(_ index: Int, now: Now) {
-        channels[index].catchUp = NetworkChannel.CatchUp(
-            until: now.monotonic, usesMsgid: connection.support.historyKnowsMsgid)
+        channels[index].catchesUp(usesMsgid: connection.support.historyKnowsMsgid, now: now.monotonic)
         requestPage(index, now: now)
     }
 
@@ -170,7 +158,7 @@ extension IRCNetwork {
         guard let index = channelIndex(channel) else { return true }
         if channels[index].catchUp?.until != nil { return false }
         if let position, position != channels[index].lastSeen {
-            channels[index].lastSeen = position
+            channels[index].saw(position)
             heardIDs = RecentIDs(capacity: Self.maxHeardIDs)
         }
         // Else it is asked for when the channel is joined.
@@ -185,7 +173,7 @@ extension IRCNetwork {
     }
 
     private func requestPage(_ index: Int, now: Now) {
-        guard var catchUp = channels[index].catchUp, let position = channels[index].lastSeen else { return }
+        guard let catchUp = channels[index].catchUp, let position = channels[index].lastSeen else { return }
         let limit = min(connection.support.historyLimit ?? Self.maxPageMessages, Self.maxPageMessages)
         let msgid = catchUp.usesMsgid ? position.msgid : nil
         // Others may be of the same moment; what is known by its id is not taken again.
@@ -193,9 +181,7 @@ extension IRCNetwork {
             msgid.map { "msgid=" + $0 }
             ?? "timestamp=" + IRCServerTime.format(milliseconds: position.time.milliseconds - 1)
         request("CHATHISTORY", "AFTER", channels[index].settings.name, reference, String(limit))
-        catchUp.usesMsgid = msgid != nil
-        catchUp.until = now.monotonic + NetworkChannel.answerTimeout
-        channels[index].catchUp = catchUp
+        channels[index].requestsPage(usesMsgid: msgid != nil, now: now.monotonic)
     }
 
     private static let maxPageMessages = 100
@@ -210,7 +196,7 @@ extension IRCNetwork {
         for message in batch.lines { heard(message, in: index, isHistory: true, now: now) }
         // An empty page is the end, and so is one that leads nowhere.
         guard channels[index].lastSeen != before else { return endCatchUp(index, now: now) }
-        channels[index].catchUp?.until = nil
+        channels[index].tookPage()
         emit(.page(channel: channels[index].settings.name))
     }
 
@@ -219,19 +205,17 @@ extension IRCNetwork {
         guard message.params.first == "CHATHISTORY",
             let index = message.params.compactMap({ channelIndex($0) }).first
                 ?? channels.firstIndex(where: { $0.catchUp != nil }),
-            var catchUp = channels[index].catchUp
+            let catchUp = channels[index].catchUp
         else { return }
         // An id that the network no longer knows: its time is as good.
         guard catchUp.usesMsgid else { return endCatchUp(index, now: now) }
-        catchUp.usesMsgid = false
-        channels[index].catchUp = catchUp
+        channels[index].forgetsMsgid()
         requestPage(index, now: now)
     }
 
     /// All is there, or no more is to be had: what was said meanwhile follows.
     func endCatchUp(_ index: Int, now: Now) {
-        guard let catchUp = channels[index].catchUp else { return }
-        channels[index].catchUp = nil
-        for message in catchUp.live { heard(message, in: index, isHistory: false, now: now) }
+        guard let live = channels[index].endCatchUp() else { return }
+        for message in live { heard(message, in: index, isHistory: false, now: now) }
     }
 }

@@ -92,13 +92,7 @@ extension IRCNetwork {
                 if isOurs(source) { learn(source: source) }
                 echoReceived(message, in: index)
             }
-            guard var catchUp = channels[index].catchUp else {
-                return heard(message, in: index, isHistory: false, now: now)
-            }
-            catchUp.live.append(message)
-            // Pages follow until nothing is missing, so these will be in one of them.
-            if catchUp.live.count > NetworkChannel.maxLive { catchUp.live.removeFirst(NetworkChannel.maxLive / 2) }
-            channels[index].catchUp = catchUp
+            if !channels[index].holds(message) { heard(message, in: index, isHistory: false, now: now) }
         } else if isOurs(target), !isOurs(source) {
             privateReceived(message, from: source, now: now)
         }
@@ -129,7 +123,7 @@ extension IRCNetwork {
     }
 
     func saw(_ position: IRCNetworkPosition, in index: Int) {
-        channels[index].lastSeen = position
+        channels[index].saw(position)
         emit(.seen(channel: channels[index].settings.name, position))
     }
 

@@ -53,23 +53,13 @@ extension IRCNetwork {
             connection.capabilities.enabled.contains(.messageTags), connection.support.relays(tag: "typing"),
             connection.support.relays(tag: String(OriginChain.tag.dropFirst()))
         else { return }
-        let wasTyping = !channels[index].writing.isEmpty
-        if !isTyping {
-            channels[index].writing.remove(nick)
-        } else if channels[index].writing.count < Self.maxWriting {
-            channels[index].writing.insert(nick)
-        }
-        let isActive = !channels[index].writing.isEmpty
-        guard wasTyping || isActive else { return }
-        if isActive, let sentAt = channels[index].typingSentAt, now.monotonic - sentAt < Self.typingInterval { return }
-        guard connection.outbox.grantsAside(now: now.monotonic) else { return }
-        channels[index].typingSentAt = isActive ? now.monotonic : nil
+        guard let isActive = channels[index].types(nick, isTyping, now: now.monotonic),
+            connection.outbox.grantsAside(now: now.monotonic)
+        else { return }
+        channels[index].typingSent(isActive, at: now.monotonic)
         let tags = [IRCTag("+typing", isActive ? "active" : "done"), IRCTag(OriginChain.tag, origin.text)]
         write(IRCMessage(tags: tags, command: "TAGMSG", params: [channels[index].settings.name]))
     }
-
-    private static let maxWriting = 50
-    private static let typingInterval: Duration = .seconds(3)
 
     private func units(of post: MirrorPost, in index: Int) -> [NetworkUnit] {
         var rendering = NetworkRendering(
@@ -222,7 +212,7 @@ extension IRCNetwork {
 
     private func relaymsgRefused(_ sent: NetworkOutbox.Sent, _ reason: String) {
         guard !channels[sent.channel].refusesRelaymsg else { return }
-        channels[sent.channel].refusesRelaymsg = true
+        channels[sent.channel].relaymsgRefused()
         note(
             .info, "mirror-relaymsg-refused", "the network refuses RELAYMSG; nicks stand in front of the messages",
             ["channel": channels[sent.channel].settings.name, "reason": reason])

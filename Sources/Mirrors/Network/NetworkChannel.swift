@@ -32,23 +32,26 @@ struct NetworkChannel {
     }
 
     /// Longest wait for the answer to JOIN and CHATHISTORY.
-    static let answerTimeout: Duration = .seconds(30)
-    static let maxLive = 500
+    private static let answerTimeout: Duration = .seconds(30)
+    private static let maxLive = 500
 
     let settings: IRCNetworkSettings.Channel
-    var phase = Phase.apart
+    private(set) var phase = Phase.apart
     /// Refusals since the channel was joined.
-    var refusals = 0
+    private var refusals = 0
     /// Removals from the channel, each soon after the one before.
-    var removals = 0
-    var joinedAt: MonotonicInstant?
+    private var removals = 0
+    private var joinedAt: MonotonicInstant?
     /// The network refused RELAYMSG here.
-    var refusesRelaymsg = false
-    var lastSeen: IRCNetworkPosition?
-    var catchUp: CatchUp?
+    private(set) var refusesRelaymsg = false
+    private(set) var lastSeen: IRCNetworkPosition?
+    private(set) var catchUp: CatchUp?
     /// Who writes in the room.
-    var writing: Set<String> = []
-    var typingSentAt: MonotonicInstant?
+    private var writing: Set<String> = []
+    private var typingSentAt: MonotonicInstant?
+
+    private static let maxWriting = 50
+    private static let typingInterval: Duration = .seconds(3)
 
     init(_ settings: IRCNetworkSettings.Channel) {
         self.settings = settings
@@ -64,14 +67,103 @@ struct NetworkChannel {
         refusesRelaymsg = false
     }
 
+    // MARK: - Membership
+
+    mutating func joins(now: MonotonicInstant) { phase = .joining(until: now + Self.answerTimeout) }
+
+    mutating func joined(at now: MonotonicInstant) {
+        phase = .joined
+        refusals = 0
+        joinedAt = now
+    }
+
+    /// A JOIN that will not succeed.
+    mutating func refused() { phase = .refused }
+
+    /// A JOIN is tried again.
+    ///
+    /// - Parameter seldom: after the longest wait at once.
+    /// - Returns: when.
+    mutating func waits(seldom: Bool, now: Now) -> Now {
+        refusals += 1
+        return waits(
+            seldom
+                ? NetworkDelays.longestJoin
+                : NetworkDelays.doubling(NetworkDelays.firstJoin, refusals, cap: NetworkDelays.longestJoin), now)
+    }
+
+    /// We are no longer in the channel.
+    ///
+    /// - Returns: when the next JOIN is due.
+    mutating func removed(now: Now) -> Now { waits(removalDelay(now.monotonic), now) }
+
+    private mutating func waits(_ delay: Duration, _ now: Now) -> Now {
+        let until = now.later(by: delay)
+        phase = .waiting(until: until.monotonic)
+        return until
+    }
+
     /// A removal behind so long a time in the channel is the first one again.
     private static let calmAfter: Duration = .seconds(10 * 60)
 
     /// The wait before the next JOIN after a KICK: 5 s, and twice as long each time.
-    mutating func removalDelay(_ now: MonotonicInstant) -> Duration {
+    private mutating func removalDelay(_ now: MonotonicInstant) -> Duration {
         if let joinedAt, now - joinedAt >= Self.calmAfter { removals = 0 }
         removals += 1
         return NetworkDelays.doubling(.seconds(5), removals, cap: NetworkDelays.longestJoin)
+    }
+
+    // MARK: - Speaking
+
+    mutating func relaymsgRefused() { refusesRelaymsg = true }
+
+    /// Somebody in the room begins to write, or ceases to.
+    ///
+    /// - Returns: whether somebody writes now, where the network is to be told.
+    mutating func types(_ nick: String, _ isTyping: Bool, now: MonotonicInstant) -> Bool? {
+        let wasTyping = !writing.isEmpty
+        if !isTyping { writing.remove(nick) } else if writing.count < Self.maxWriting { writing.insert(nick) }
+        let isActive = !writing.isEmpty
+        guard wasTyping || isActive else { return nil }
+        if isActive, let typingSentAt, now - typingSentAt < Self.typingInterval { return nil }
+        return isActive
+    }
+
+    mutating func typingSent(_ isActive: Bool, at now: MonotonicInstant) { typingSentAt = isActive ? now : nil }
+
+    // MARK: - History
+
+    mutating func saw(_ position: IRCNetworkPosition) { lastSeen = position }
+
+    mutating func catchesUp(usesMsgid: Bool, now: MonotonicInstant) {
+        catchUp = CatchUp(until: now, usesMsgid: usesMsgid)
+    }
+
+    /// A page is asked for, behind an id or a time.
+    mutating func requestsPage(usesMsgid: Bool, now: MonotonicInstant) {
+        catchUp?.usesMsgid = usesMsgid
+        catchUp?.until = now + Self.answerTimeout
+    }
+
+    /// The owner has a page.
+    mutating func tookPage() { catchUp?.until = nil }
+
+    /// The network does not know the id.
+    mutating func forgetsMsgid() { catchUp?.usesMsgid = false }
+
+    /// - Returns: false: the channel does not catch up.
+    mutating func holds(_ message: IRCMessage) -> Bool {
+        guard catchUp != nil else { return false }
+        catchUp?.live.append(message)
+        // Pages follow until nothing is missing, so these will be in one of them.
+        if let count = catchUp?.live.count, count > Self.maxLive { catchUp?.live.removeFirst(Self.maxLive / 2) }
+        return true
+    }
+
+    /// - Returns: what was said meanwhile; nil: the channel did not catch up.
+    mutating func endCatchUp() -> [IRCMessage]? {
+        defer { catchUp = nil }
+        return catchUp?.live
     }
 }
 
