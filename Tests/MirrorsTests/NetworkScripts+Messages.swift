@@ -412,6 +412,13 @@ extension NetworkScripts {
             usable
             lost
             = reconnect in about 16 s: reset by peer
+            lost
+            = reconnect in about 32 s: reset by peer
+            lost
+            = reconnect in about 64 s: reset by peer
+            usable
+            lost
+            = reconnect in about 32 s: reset by peer
             usable
             + 290
             lost

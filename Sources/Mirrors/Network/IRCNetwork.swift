@@ -175,6 +175,7 @@ package final class IRCNetwork {
     ///   - random: for the jitter of the back-off.
     package func closed(reason: String, now: Now, random: inout some RandomNumberGenerator) {
         let end = connection.end ?? (reason, .zero)
+        let wasUsable = connection.usableAt != nil
         let wasGood = connection.usableAt.map { now.monotonic - $0 >= Self.goodConnection } ?? false
         failAll("the connection was lost before the network confirmed the message")
         for index in channels.indices { channels[index].connectionEnded() }
@@ -183,7 +184,7 @@ package final class IRCNetwork {
         closingAt = nil
         if isStopping { return emit(.stopped) }
         failures = wasGood ? 1 : failures + 1
-        let delay = NetworkDelays.reconnect(failures: failures, random: &random)
+        let delay = NetworkDelays.reconnect(failures: failures, wasUsable: wasUsable, random: &random)
         emit(.reconnect(after: max(delay, end.wait), reason: end.reason))
     }
 

@@ -179,9 +179,10 @@ enum NetworkDelays {
         return min(delay, cap)
     }
 
-    /// Between connections: 2 s to 5 min, and a fifth more or less, so that many relays do not return in step.
-    static func reconnect(failures: Int, random: inout some RandomNumberGenerator) -> Duration {
-        let delay = doubling(.seconds(2), failures, cap: .seconds(5 * 60))
+    /// Between connections: 2 s to 5 min, and a fifth more or less, so that many relays do not return in step. To 30 s
+    /// behind one that was usable: it is the way there that fails, and messages wait.
+    static func reconnect(failures: Int, wasUsable: Bool, random: inout some RandomNumberGenerator) -> Duration {
+        let delay = doubling(.seconds(2), failures, cap: .seconds(wasUsable ? 30 : 5 * 60))
         return delay * Double.random(in: 0.8...1.2, using: &random)
     }
 }
