@@ -132,14 +132,12 @@ package final class PlainSession {
         if let end = ahead.deadline, end <= now.monotonic { quit() }
         if presence.takeMark(now: now.monotonic) { mark() }
         if presence.hasPaused(now: now.monotonic) { stopTyping() }
-        for token in terminal.expired(now: now.monotonic) { say("PONG", token) }
         flush()
     }
 
     package var nextDeadline: MonotonicInstant? {
         let deadlines = [
-            isHere ? ahead.deadline : nil, presence.deadline, terminal.deadline,
-            sent.deadline(now: now.monotonic),
+            isHere ? ahead.deadline : nil, presence.deadline, sent.deadline(now: now.monotonic),
         ]
         return (deadlines.compactMap { $0 } + rooms.all.flatMap { $0.typing.map(\.until) }).min()
     }

@@ -276,8 +276,8 @@ extension Transport {
     // MARK: - Closing
 
     /// Leaves the connection half-closed, for sending alone, until the owner closes it or it breaks, which is
-    /// reported once more. To be called from within ``TransportDelegate/connectionClosed(_:_:transport:)``; without
-    /// effect on a connection that has ended.
+    /// reported once more. To be called from within ``TransportDelegate/connectionClosed(_:_:transport:)``, where it may
+    /// be closed at once; without effect on a connection that has ended.
     public func continueHalfClosed(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.phase == .open else { return }
         connection.pointee.halfClose()

@@ -216,10 +216,7 @@ public final class Transport {
 
     /// Frees the slot after the report of the end, or leaves it to the transport alone while its last bytes are sent.
     private func leave(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-        if connection.pointee.phase == .open, connection.pointee.flags.contains(.halfClosed) {
-            connection.pointee.endDelivered()
-            return
-        }
+        if connection.pointee.takeHalfClosed() { return }
         let isDone = !connection.pointee.hasUnsent && connection.pointee.secure?.owesCloseNotify != true
         if connection.pointee.phase == .ended || isDone {
             closeDescriptor(connection, reset: false)

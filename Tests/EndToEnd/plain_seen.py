@@ -352,6 +352,25 @@ def typed_lines_from_a_pipe_are_heard_to_the_end(world):
         watch.expect_text("from a pipe")
         watch.expect_text("ünd noch eine")
         watch.expect("QUIT", lambda line: line.source.startswith("ann!"))
+        # And then the relay's side is closed as well.
+        sock.settimeout(PATIENCE)
+        while sock.recv(4096):
+            pass
+
+
+@scenario
+def who_ends_their_side_is_let_go_wherever_they_are(world):
+    """`nc -N` waits for the relay's end of the connection too."""
+    world.start()
+    for number, said in enumerate(("", "ann\n", "ann\n/help\n", "ann\n#lobby\n", "ann\n#nowhere\n")):
+        with socket.create_connection(("127.0.0.1", world.bridge.port), PATIENCE) as sock:
+            sock.sendall(("\n" + said).encode())
+            sock.shutdown(socket.SHUT_WR)
+            sock.settimeout(PATIENCE)
+            heard = b""
+            while data := sock.recv(4096):
+                heard += data
+            assert b"Goodbye" in heard, (number, heard)
 
 
 @scenario

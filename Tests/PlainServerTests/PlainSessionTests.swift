@@ -49,7 +49,10 @@ struct PlainSessionTests {
 
         /// Becomes a telnet in character mode: DO ECHO, DO SUPPRESS-GO-AHEAD, TERMINAL-TYPE xterm.
         func telnet() {
-            let bytes: [UInt8] = [255, 253, 1, 255, 253, 3, 255, 250, 24, 0] + Array("xterm".utf8) + [255, 240]
+            bytes([255, 253, 1, 255, 253, 3, 255, 250, 24, 0] + Array("xterm".utf8) + [255, 240])
+        }
+
+        func bytes(_ bytes: [UInt8]) {
             bytes.withUnsafeBytes { session.received($0, now: now) }
             take()
         }
@@ -325,6 +328,23 @@ struct PlainSessionTests {
         #expect(stage.takeScreen().hasSuffix("You are in no room; /join ROOM enters one.\r\nWhich room [#lobby]? "))
         stage.type("/quit\n")
         #expect(stage.takeScreen() == "Goodbye, bob.\r\n")
+    }
+
+    @Test("a telnet that has answered a mark answers PINGs by marks, and one that is gone does not")
+    func pinged() {
+        let stage = Stage()
+        stage.telnet()
+        stage.enter()
+        stage.server("PING :1", "PING :2")
+        #expect(stage.takeAsked() == ["PONG 1", "PONG 2"], "it is not known to answer")
+        let mark: [UInt8] = [255, 251, 6]
+        stage.bytes(mark + mark)
+        stage.server("PING :3", "PING :4")
+        #expect(stage.takeAsked() == [])
+        stage.bytes(mark)
+        #expect(stage.takeAsked() == ["PONG 3"])
+        stage.pass(.seconds(3600))
+        #expect(!stage.asked.contains("PONG 4"))
     }
 
     @Test("Tab completes names, and shows them where there are several")

@@ -345,6 +345,31 @@ struct StreamEndTests {
         try await test.run { _, probe in #expect(probe.reentries == 0) }
     }
 
+    @Test("a half-closed peer that is kept can be closed at once, as an owner does whose answer is a goodbye")
+    func keptAndClosedAtOnce() async throws {
+        for aborts in [false, true] {
+            let test = try await TestLoop()
+            let address = try await test.listen()
+            try await test.run { _, probe in
+                probe.onClosed = { id, end, transport in
+                    guard end == .endOfStream else { return }
+                    transport.continueHalfClosed(id)
+                    transport.send(id, "goodbye")
+                    if aborts { transport.abort(id) } else { transport.closeAfterFlush(id, linger: .seconds(10)) }
+                }
+            }
+            let raw = try RawSocket(port: address.port ?? 0)
+            raw.send("hello")
+            raw.finishSending()
+            #expect(raw.readToEnd() == (aborts ? "" : "goodbye"))
+            #expect(
+                await test.until { probe, _ in
+                    probe.accepted.first.map { probe.ends($0) } == [.endOfStream, .closedByUs]
+                })
+            #expect(await test.until { _, transport in transport.connectionCount == 0 })
+        }
+    }
+
     @Test("a kept peer that does not read any more breaks the connection, and that is reported")
     func keptAndGone() async throws {
         let test = try await TestLoop()

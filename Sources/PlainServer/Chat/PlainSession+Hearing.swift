@@ -20,7 +20,7 @@ extension PlainSession {
         switch message.command {
         case "PING":
             let token = params.last ?? ""
-            if !terminal.confirmsReceipt(of: token, now: now.monotonic) { say("PONG", token) }
+            if !terminal.confirmsReceipt(of: token) { say("PONG", token) }
         case "CAP": register { $0.capReceived(message) }
         case "AUTHENTICATE": register { $0.authenticateReceived() }
         case "PRIVMSG", "NOTICE": said(message)

@@ -1,5 +1,3 @@
-import WireBytes
-
 /// What stands between the bytes of a person's connection and the lines that are typed and shown: telnet's options, keys, the
 /// line being typed, and the screen.
 struct Terminal {
@@ -46,7 +44,6 @@ struct Terminal {
     var hidesSecrets: Bool { screen.mode == .characters || telnet.isSpoken }
     /// The person's own terminal shows what is typed, and keeps it when it is sent.
     var showsOwnLines: Bool { screen.mode == .lines }
-    var deadline: MonotonicInstant? { marks.deadline }
 
     /// What is being typed, key by key, is for others.
     var isTypingMessage: Bool {
@@ -111,15 +108,12 @@ struct Terminal {
 
     /// The server asks whether its lines were received. Where the terminal can say so, it does.
     ///
-    /// - Returns: false: it cannot, and the server is answered at once; true: ``Input/received(token:)`` follows, or ``expired(now:)``.
-    mutating func confirmsReceipt(of token: String, now: MonotonicInstant) -> Bool {
-        guard telnet.isSpoken, marks.areUseful else { return false }
+    /// - Returns: false: it cannot, and the server is answered at once; true: ``Input/received(token:)`` follows.
+    mutating func confirmsReceipt(of token: String) -> Bool {
+        guard telnet.isSpoken else { return false }
         telnet.requestMark()
-        return marks.asked(for: token, now: now)
+        return marks.asked(for: token)
     }
-
-    /// - Returns: tokens of PINGs whose confirmation has not come.
-    mutating func expired(now: MonotonicInstant) -> [String] { marks.expired(now: now) }
 
     // MARK: - Keys
 

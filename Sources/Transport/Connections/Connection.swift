@@ -220,7 +220,6 @@ struct Connection: ~Copyable {
 
     mutating func pause() { flags.insert(.paused) }
     mutating func resume() { flags.remove(.paused) }
-    mutating func halfClose() { flags.insert(.halfClosed) }
     mutating func silence() { flags.insert(.silent) }
 
     // MARK: - The end
@@ -230,5 +229,11 @@ struct Connection: ~Copyable {
     mutating func endReported() -> Bool { flags.insert(.endReported).inserted }
 
     /// The peer's end was reported, and the owner goes on sending: the end that follows is another one.
-    mutating func endDelivered() { flags.subtract([.halfClosed, .endReported]) }
+    mutating func halfClose() {
+        flags.insert(.halfClosed)
+        flags.remove(.endReported)
+    }
+
+    /// Whether the owner has said so, while the end was reported.
+    mutating func takeHalfClosed() -> Bool { flags.remove(.halfClosed) != nil }
 }
