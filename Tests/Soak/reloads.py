@@ -29,6 +29,8 @@ CLOSING = 40_000
 DEATH = 2000
 # What a client may be disconnected for at any time.
 REASONS = ("Ping timeout", "SendQ exceeded", "Registration timed out", "Registration timeout")
+# A client's word that it left by itself.
+LEFT = "nothing came for"
 # Codes with which the relay closes a link that it does not need any more.
 GOOD_BYES = (1000, 1001, 1012)
 NO_ENTRY = ("403", "405", "471", "473", "474", "475", "477")
@@ -173,7 +175,7 @@ class Check:
             client = CLIENTS.get(end["who"])
             if client is None:
                 return
-            if not any(reason in self.last_words(end) for reason in REASONS) and not self.lost_account(client, states):
+            if not any(reason in self.last_words(end) for reason in (*REASONS, LEFT)) and not self.lost_account(client, states):
                 self.find("client", "%s at %d, connected since %d: %s" % (
                     end["who"], end["t"], end["began"], self.last_words(end) or "without a word"))
             return
@@ -186,13 +188,16 @@ class Check:
                 end["who"], end["t"], end["began"], end["code"], end["last"]))
 
     def last_words(self, end):
-        """Of a connection over TLS, what the client recorded last."""
+        """Of a connection over TLS, what the client recorded: that it left by itself before, or the relay's ERROR, which a
+        client that stood still reads late."""
         if end["last"]:
             return end["last"]
+        lines = [entry for entry in self.records[end["who"]] if end["began"] <= entry["t"]]
+        connection = next((entry["c"] for entry in reversed(lines) if entry["t"] <= end["t"] and "c" in entry), None)
         return next((
-            entry["l"] for entry in self.records[end["who"]]
-            if entry["d"] == "<" and entry["l"].startswith("ERROR") and end["began"] <= entry["t"]
-            and abs(entry["t"] - end["t"]) <= SLACK), "")
+            entry["l"] for entry in lines if entry.get("c") == connection and (
+                entry["d"] == "<" and entry["l"].startswith("ERROR")
+                or entry["d"] == "!" and entry["l"].startswith(LEFT) and entry["t"] <= end["t"])), "")
 
     @staticmethod
     def lost_account(client, states):

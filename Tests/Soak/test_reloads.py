@@ -125,6 +125,26 @@ class ReloadTests(unittest.TestCase):
         self.run_.note(12, "read")
         self.expect()
 
+    def test_who_was_disconnected_over_tls(self):
+        # Nobody in between can read the relay's last words.
+        for lines, kinds in (
+            ([], ["client"]),
+            # It stood still, and read the reason late.
+            ([(14, "<", "ERROR :Closing Link: 127.0.0.1 (Ping timeout)")], []),
+            ([(14, "<", "ERROR :Closing Link: 127.0.0.1 (Your account changed)")], ["client"]),
+            # It had left before the relay closed, or gave up after.
+            ([(9.9, "!", "nothing came for 8 s")], []),
+            ([(10.2, "!", "nothing came for 8 s")], ["client"]),
+        ):
+            with self.subTest(lines=lines):
+                self.setUp()
+                self.run_.reload(10, limits={"sendq": '"2MiB"'})
+                self.run_.line(9, ">", "PING :1.1")
+                for line in lines:
+                    self.run_.line(*line)
+                self.run_.end(10.1, "clients", CLIENT)
+                self.expect(*kinds)
+
     def test_who_was_disconnected(self):
         self.run_.reload(10, limits={"sendq": '"2MiB"'})
         self.run_.end(10.1, "clients", "carol@phone", last="ERROR :Closing Link: 127.0.0.1 (Your account changed)")
