@@ -3,7 +3,7 @@ import Mirrors
 /// What an IRC network has said and the rooms of a mirror cannot take yet, in its order.
 ///
 /// Where the network has a history, what does not fit is read there later; else it is lost.
-struct HeldArrivals {
+final class HeldArrivals {
     enum Item {
         case arrival(MirrorArrival)
         /// Everything up to here was said before.
@@ -23,23 +23,23 @@ struct HeldArrivals {
     func contains(_ room: String) -> Bool { items.contains { $0.room == room } }
 
     /// False: there is no place.
-    mutating func append(_ item: Item, in room: String) -> Bool {
+    func append(_ item: Item, in room: String) -> Bool {
         guard items.count < Self.maxItems else { return false }
         items.append((item, room))
         return true
     }
 
-    mutating func remove(at index: Int) { items.remove(at: index) }
+    func remove(at index: Int) { items.remove(at: index) }
 
-    mutating func readLater(_ room: String) { unread.insert(room) }
+    func readLater(_ room: String) { unread.insert(room) }
 
-    mutating func overflow(_ room: String) {
+    func overflow(_ room: String) {
         unread.insert(room)
         overflowed.insert(room)
     }
 
     /// More of the room is being read.
-    mutating func isRead(_ room: String) {
+    func isRead(_ room: String) {
         unread.remove(room)
         overflowed.remove(room)
     }

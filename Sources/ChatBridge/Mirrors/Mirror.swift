@@ -9,20 +9,20 @@ import WireBytes
 final class Mirror {
     let plan: MirrorPlan
     let legs: [MirrorLeg]
-    var ids = ToolIDs()
+    private(set) var ids = ToolIDs()
     /// Ids of what the tool has brought and no room's order has yet.
-    private(set) var taken: Set<String> = []
+    private var taken: Set<String> = []
     private var takenInOrder: [String] = []
-    var arrivals = TokenBucket(rate: 20, burst: 100)
-    var counts = Counts()
+    private var arrivals = TokenBucket(rate: 20, burst: 100)
+    private(set) var counts = Counts()
     /// What an IRC network has brought and the room could not take yet.
-    var held = HeldArrivals()
+    let held: HeldArrivals
     /// The newest places in the channels of an IRC network whose messages may not be stored yet, by room.
-    var unstoredPlaces: [String: IRCNetworkPosition] = [:]
+    private var unstoredPlaces: [String: IRCNetworkPosition] = [:]
     /// The store was asked whether it has these.
-    var isAskingForPlaces = false
+    private var isAskingForPlaces = false
     /// Messages that were taken and could not be stored.
-    var refusals = 0
+    private(set) var refusals = 0
 
     /// What came in.
     struct Counts: Equatable {
@@ -32,15 +32,47 @@ final class Mirror {
 
     private static let maxTaken = 10_000
 
-    init(_ plan: MirrorPlan, random: AnyRandomNumberGenerator) {
+    /// - Parameters:
+    ///   - before: the mirror of this name until a reload changed its keys.
+    ///   - stored: what its tool had before the start.
+    ///   - underWay: ids of what the tool had brought before the start and no room's order has yet.
+    init(
+        _ plan: MirrorPlan, after before: Mirror?, stored: [StoredMirrored], underWay: [String],
+        random: AnyRandomNumberGenerator
+    ) {
         self.plan = plan
         legs = plan.legs.map { MirrorLeg($0.rooms, to: $0.to, random: random) }
+        // Another connection reads again what the rooms have not taken.
+        let keepsHeld = before?.plan.network == plan.network
+        held = keepsHeld ? before?.held ?? HeldArrivals() : HeldArrivals()
+        if let before {
+            (ids, taken, takenInOrder) = (before.ids, before.taken, before.takenInOrder)
+        } else {
+            stored.forEach { learn($0) }
+            underWay.forEach { take($0) }
+        }
     }
+
+    /// How a message is called there. False: it is known.
+    @discardableResult
+    func learn(_ known: StoredMirrored) -> Bool { ids.insert(known) }
+
+    /// Whether its tool may post now.
+    func admits(now: MonotonicInstant) -> Bool { arrivals.take(now: now) }
 
     /// Whether the tool has brought a message before.
     func hasTaken(_ id: String) -> Bool { taken.contains(id) || ids.contains(id) }
 
-    func take(_ id: String) {
+    /// Something that the tool has brought is on its way to the room's order.
+    func took(_ id: String?) {
+        counts.taken += 1
+        if let id { take(id) }
+    }
+
+    /// Something came that is not wanted, or could not be kept.
+    func refused() { counts.refused += 1 }
+
+    private func take(_ id: String) {
         guard taken.insert(id).inserted else { return }
         takenInOrder.append(id)
         if takenInOrder.count > Self.maxTaken {
@@ -50,8 +82,29 @@ final class Mirror {
         }
     }
 
-    /// It was not taken after all.
-    func giveBack(_ id: String) { taken.remove(id) }
+    /// What was taken could not be stored, so it was not taken after all.
+    func couldNotStore(_ id: String?) {
+        refusals += 1
+        if let id { taken.remove(id) }
+    }
+
+    // MARK: - Places in the channels of an IRC network
+
+    func reached(_ position: IRCNetworkPosition, in room: String) { unstoredPlaces[room] = position }
+
+    /// What came before a place is not stored.
+    func forgetPlace(in room: String) { unstoredPlaces[room] = nil }
+
+    /// The places to store behind what was brought before them; nil: there are none, or others are on their way.
+    func takePlaces() -> [String: IRCNetworkPosition]? {
+        guard !isAskingForPlaces, !unstoredPlaces.isEmpty else { return nil }
+        isAskingForPlaces = true
+        defer { unstoredPlaces = [:] }
+        return unstoredPlaces
+    }
+
+    /// The store has answered for those.
+    func placesAnswered() { isAskingForPlaces = false }
 
     /// Of all legs.
     var standing: MirrorQueue.Standing {
@@ -85,21 +138,21 @@ final class MirrorLeg {
     /// Once all rooms are open, in the order of ``names``.
     private(set) var rooms: [MirroredRoom] = []
     private(set) var sources: [MirrorSource] = []
-    var queue: MirrorQueue?
+    private(set) var queue: MirrorQueue?
     /// What the queue wants is being carried out.
-    var isWorking = false
+    private var isWorking = false
     /// A cursor or the end of a batch was moved and may not be stored yet.
-    var hasMoved = false
+    private(set) var hasMoved = false
     /// How often it has begun: answers to what it asked before are nobody's.
     private(set) var beginnings = 0
-    var outlet: HTTPOutlet?
+    private var outlet: HTTPOutlet?
     /// Messages that were redacted before they were posted; the changes of these are nothing to post either.
-    var dropped = RecentIDs(capacity: 1000)
+    private(set) var dropped = RecentIDs(capacity: 1000)
     /// The request under way.
-    var call: HTTPClient.CallID?
-    var channelOutlet = NetworkOutlet()
+    private(set) var call: HTTPClient.CallID?
+    private var channelOutlet = NetworkOutlet()
     /// Names the post that is with the IRC network.
-    var token: UInt64?
+    private(set) var token: UInt64?
 
     init(_ names: [String], to: Target, random: AnyRandomNumberGenerator) {
         self.names = names
@@ -123,6 +176,72 @@ final class MirrorLeg {
             plan.queue, rooms: zip(rooms, batchEnds).map { ($0.name, $0.cursor, $0.end, $1) }, random: random)
         queue?.start(now: now)
     }
+
+    /// One of its rooms was closed, perhaps to be opened anew: what waits is found by the cursor then.
+    func stop() {
+        queue = nil
+        call = nil
+    }
+
+    // MARK: - The queue
+
+    /// Carries out what the queue wants.
+    ///
+    /// Answers that come at once leave more for the same loop, not for one within it: a backlog may be thousands long.
+    func work(_ run: (MirrorAction) -> Void) {
+        guard !isWorking else { return }
+        isWorking = true
+        defer { isWorking = false }
+        while let actions = queue?.takeActions(), !actions.isEmpty { actions.forEach(run) }
+    }
+
+    func grew(room: Int, end: Int64, now: Now) { queue?.logged(room: room, end: end, now: now) }
+
+    func timerFired(now: Now) { queue?.timerFired(now: now) }
+
+    func read(_ outcome: Result<[MirrorQueue.Entry], StoreFailure>, missing: Int, now: Now) {
+        queue?.read(outcome, missing: missing, now: now)
+    }
+
+    func settled(_ outcome: MirrorOutcome, now: Now) {
+        queue?.settled(outcome, refused: outlet?.refusal ?? channelOutlet.refusal, now: now)
+    }
+
+    func drop(_ msgid: String) { dropped.insert(msgid) }
+
+    func moved() { hasMoved = true }
+
+    func movesAreStored() { hasMoved = false }
+
+    // MARK: - What is under way
+
+    /// - Returns: nil: it posts to no tool.
+    func post(_ posts: [MirrorPost], isAgain: Bool, now: ChatTimestamp) -> HTTPOutlet.Step? {
+        outlet?.post(posts, isAgain: isAgain, now: now)
+    }
+
+    func called(_ id: HTTPClient.CallID?) { call = id }
+
+    /// - Parameter answer: nil: there was none.
+    func answered(_ answer: MirrorAnswer?) -> HTTPOutlet.Step? {
+        call = nil
+        return answer.flatMap { outlet?.answered($0) }
+    }
+
+    func postToChannel(_ posts: [MirrorPost], isAgain: Bool) -> NetworkOutlet.Step {
+        channelOutlet.post(posts, isAgain: isAgain)
+    }
+
+    /// - Parameter token: of the post that is with the network now.
+    func handedOver(_ token: UInt64?) { self.token = token }
+
+    func delivered(id: String?) -> NetworkOutlet.Step { channelOutlet.delivered(id: id) }
+
+    func failed(_ reason: String, isFinal: Bool) -> NetworkOutlet.Step {
+        channelOutlet.failed(reason, isFinal: isFinal)
+    }
+
+    // MARK: - Another room
 
     /// The message in another room that a post answers or changes there, by its msgid.
     func original(

@@ -38,7 +38,7 @@ extension MirrorService {
         guard let form = mirror.plan.form, let secret = mirror.plan.secret else {
             return exchange.respond(404, "not found\n", transport: transport)
         }
-        guard mirror.arrivals.take(now: transport.now) else {
+        guard mirror.admits(now: transport.now) else {
             return exchange.respond(
                 429, headers: HTTPHeaders([("Retry-After", "1"), ("Content-Type", "text/plain; charset=utf-8")]),
                 body: Array("too many requests\n".utf8), transport: transport)
@@ -60,7 +60,7 @@ extension MirrorService {
         _ status: Int, _ reason: String, _ text: String, _ exchange: HTTPExchange, _ mirror: Mirror,
         _ transport: Transport
     ) {
-        mirror.counts.refused += 1
+        mirror.refused()
         noteRefusal(reason, mirror, exchange.visitor, transport)
         exchange.respond(status, text, transport: transport)
     }
@@ -105,9 +105,8 @@ extension MirrorService {
     func admit(_ arrival: MirrorArrival, to room: String, _ mirror: Mirror, _ transport: Transport) -> Admission {
         guard !isKnown(arrival, in: room, mirror), isWanted(arrival, in: room, mirror) else { return .needless }
         guard bring(arrival, to: room, mirror, transport) else { return .notNow }
-        mirror.counts.taken += 1
         insertFirst(arrival.first, in: room)
-        if let id = arrival.id { mirror.take(id) }
+        mirror.took(arrival.id)
         return .taken
     }
 

@@ -18,18 +18,18 @@ extension MirrorService {
     ) {
         var step = step
         while case .post(let post) = step {
-            lastToken += 1
-            leg.token = lastToken
-            switch networks.post(post, to: channel, of: mirror.plan.name, token: lastToken, transport) {
+            let token = nextToken()
+            leg.handedOver(token)
+            switch networks.post(post, to: channel, of: mirror.plan.name, token: token, transport) {
             case .accepted: return
-            case .omitted: step = leg.channelOutlet.delivered(id: nil)
+            case .omitted: step = leg.delivered(id: nil)
             case .notNow:
-                leg.token = nil
+                leg.handedOver(nil)
                 let reason = networks.obstacle(mirror.plan.name, channel) ?? "too much waits for the network"
                 return settle(.later(reason: reason, after: Self.channelInterval), leg, mirror, transport)
             }
         }
-        leg.token = nil
+        leg.handedOver(nil)
         if case .settled(let outcome) = step { settle(outcome, leg, mirror, transport) }
     }
 
@@ -69,12 +69,12 @@ extension MirrorService {
     }
 
     private func answered(
-        _ token: UInt64, _ mirror: Mirror, _ transport: Transport, _ verb: (inout NetworkOutlet) -> NetworkOutlet.Step
+        _ token: UInt64, _ mirror: Mirror, _ transport: Transport, _ verb: (MirrorLeg) -> NetworkOutlet.Step
     ) {
         guard let leg = mirror.legs.first(where: { $0.token == token }), case .channel(let channel) = leg.to else {
             return
         }
-        take(verb(&leg.channelOutlet), to: channel, leg, mirror, transport)
+        take(verb(leg), to: channel, leg, mirror, transport)
     }
 
     // MARK: - In
@@ -94,7 +94,7 @@ extension MirrorService {
             if networks.keepsHistory(mirror.plan.name) {
                 mirror.held.overflow(room)
             } else if case .arrival = item {
-                mirror.counts.refused += 1
+                mirror.refused()
             }
         }
         followAgain(transport)
@@ -113,7 +113,7 @@ extension MirrorService {
                 // Nothing of the channel is in the room yet.
                 setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
             }
-            mirror.unstoredPlaces[room] = position
+            mirror.reached(position, in: room)
             storePlaces(of: mirror, transport)
             return true
         }
@@ -122,14 +122,12 @@ extension MirrorService {
     /// Stores the places in the channels behind the messages themselves: what is not stored when the process is killed is
     /// read again.
     private func storePlaces(of mirror: Mirror, _ transport: Transport) {
-        guard !mirror.isAskingForPlaces, !mirror.unstoredPlaces.isEmpty else { return }
-        mirror.isAskingForPlaces = true
-        let (places, refusals) = (mirror.unstoredPlaces, mirror.refusals)
-        mirror.unstoredPlaces = [:]
+        guard let places = mirror.takePlaces() else { return }
+        let refusals = mirror.refusals
         whenStored(transport) { [weak self, weak mirror] _, transport in
             guard let self, let mirror, mirrors[mirror.plan.name] === mirror, let address = mirror.plan.network?.address
             else { return }
-            mirror.isAskingForPlaces = false
+            mirror.placesAnswered()
             for (room, position) in places where mirror.refusals == refusals {
                 guard let channel = mirror.plan.channel(of: room) else { continue }
                 setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
@@ -140,7 +138,7 @@ extension MirrorService {
 
     /// A message of a channel could not be stored.
     func readAgain(_ room: String, _ mirror: Mirror, _ transport: Transport) {
-        mirror.unstoredPlaces[room] = nil
+        mirror.forgetPlace(in: room)
         guard mirror.plan.network != nil, networks.keepsHistory(mirror.plan.name) else { return }
         mirror.held.overflow(room)
         followAgain(transport)

@@ -27,7 +27,7 @@ final class MirrorService: ConnectionlessLoopClient {
     private let note: (BridgeNote) -> Void
     let client = HTTPClient()
     let networks: NetworkDriver
-    var lastToken: UInt64 = 0
+    private var lastToken: UInt64 = 0
     private(set) var mirrors: [String: Mirror] = [:]
     /// Rooms whose orders have grown since the last turn.
     private var grown: Set<RoomID> = []
@@ -90,16 +90,9 @@ final class MirrorService: ConnectionlessLoopClient {
             if let known = mirrors[plan.name], known.plan == plan {
                 kept[plan.name] = known
             } else {
-                let mirror = Mirror(plan, random: AnyRandomNumberGenerator(BufferedSystemRandom()))
-                for known in stored where known.mirror == plan.name { mirror.ids.insert(known) }
-                for id in underWay[plan.name] ?? [] { mirror.take(id) }
-                // What its tool has was learned since the start.
-                if let before = mirrors[plan.name] {
-                    mirror.ids = before.ids
-                    // Another connection reads again what the rooms have not taken.
-                    if before.plan.network == plan.network { mirror.held = before.held }
-                }
-                kept[plan.name] = mirror
+                kept[plan.name] = Mirror(
+                    plan, after: mirrors[plan.name], stored: stored.filter { $0.mirror == plan.name },
+                    underWay: underWay[plan.name] ?? [], random: AnyRandomNumberGenerator(BufferedSystemRandom()))
             }
         }
         for (name, mirror) in mirrors where kept[name] !== mirror {
@@ -131,14 +124,13 @@ final class MirrorService: ConnectionlessLoopClient {
         guard let name = bridge.end(of: room)?.name, let mirror = tag(RelayedName.tag).flatMap({ mirrors[$0] }) else {
             return
         }
-        mirror.refusals += 1
-        if let id = tag(StoredMirrored.tag) { mirror.giveBack(id) }
+        mirror.couldNotStore(tag(StoredMirrored.tag))
         removeFirst(tag(OriginChain.firstTag), in: name)
         readAgain(name, mirror, transport)
     }
 
     /// What a mirror brought is in a room's order.
-    func arrived(_ known: StoredMirrored) { mirrors[known.mirror]?.ids.insert(known) }
+    func arrived(_ known: StoredMirrored) { mirrors[known.mirror]?.learn(known) }
 
     func nextDeadline() -> MonotonicInstant? {
         guard !mirrors.isEmpty else { return nil }
@@ -155,7 +147,7 @@ final class MirrorService: ConnectionlessLoopClient {
         }
         for mirror in mirrors.values {
             for leg in mirror.legs {
-                leg.queue?.timerFired(now: Now(transport))
+                leg.timerFired(now: Now(transport))
                 work(leg, of: mirror, transport)
             }
         }
@@ -174,11 +166,11 @@ final class MirrorService: ConnectionlessLoopClient {
                         // A reload has closed the room and opened one of its name: what waits is found by the cursor.
                         guard leg.rooms[index].id == id else {
                             if let call = leg.call { client.cancel(call, transport: transport) }
-                            leg.queue = nil
+                            leg.stop()
                             followAgainAt = now
                             continue
                         }
-                        leg.queue?.logged(room: index, end: end, now: Now(transport))
+                        leg.grew(room: index, end: end, now: Now(transport))
                         work(leg, of: mirror, transport)
                     }
                 }
@@ -259,16 +251,8 @@ final class MirrorService: ConnectionlessLoopClient {
 
     // MARK: - Queues
 
-    /// Carries out what a queue wants.
-    ///
-    /// Answers that come at once leave more for the same loop, not for one within it: a backlog may be thousands long.
     private func work(_ leg: MirrorLeg, of mirror: Mirror, _ transport: Transport) {
-        guard !leg.isWorking else { return }
-        leg.isWorking = true
-        defer { leg.isWorking = false }
-        while let actions = leg.queue?.takeActions(), !actions.isEmpty {
-            for action in actions { run(action, leg, mirror, transport) }
-        }
+        leg.work { run($0, leg, mirror, transport) }
         host.run(transport)
     }
 
@@ -279,7 +263,7 @@ final class MirrorService: ConnectionlessLoopClient {
                 [weak self, weak leg, weak mirror] outcome, missing, transport in
                 guard let self, let leg, let mirror else { return }
                 let entries = outcome.map { rows in rows.map { self.entry($0, room, leg, mirror, transport) } }
-                leg.queue?.read(entries, missing: missing, now: Now(transport))
+                leg.read(entries, missing: missing, now: Now(transport))
                 work(leg, of: mirror, transport)
             }
         case .post(let room, let posts, let through, let isAgain):
@@ -288,11 +272,11 @@ final class MirrorService: ConnectionlessLoopClient {
                 setBookmark(
                     Self.batchEnd(of: leg.rooms[room]), of: mirror.plan.name, to: String(through), transport)
             {
-                leg.hasMoved = true
+                leg.moved()
             }
             post(posts, isAgain: isAgain, from: room, leg, mirror, transport)
         case .move(let room, let sequence):
-            leg.hasMoved = true
+            leg.moved()
             perform(transport) {
                 $0.moveCursor(of: mirror.plan.name, in: leg.rooms[room].key, to: sequence, now: $1)
             }
@@ -314,7 +298,7 @@ final class MirrorService: ConnectionlessLoopClient {
             guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings,
                 leg.queue != nil
             else { return }
-            leg.hasMoved = false
+            leg.movesAreStored()
             deliver(posts, isAgain: isAgain, leg, mirror, transport)
         }
     }
@@ -323,8 +307,8 @@ final class MirrorService: ConnectionlessLoopClient {
         _ posts: [MirrorPost], isAgain: Bool, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
     ) {
         if case .channel(let channel) = leg.to {
-            take(leg.channelOutlet.post(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
-        } else if let step = leg.outlet?.post(posts, isAgain: isAgain, now: Now(transport).wall) {
+            take(leg.postToChannel(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
+        } else if let step = leg.post(posts, isAgain: isAgain, now: Now(transport).wall) {
             take(step, leg, mirror, transport)
         }
     }
@@ -334,7 +318,7 @@ final class MirrorService: ConnectionlessLoopClient {
     ) {
         let known = StoredMirrored(
             mirror: mirror.plan.name, room: room, msgid: msgid, toolID: toolID, isTheirs: false)
-        guard mirror.ids.insert(known) else { return }
+        guard mirror.learn(known) else { return }
         perform(transport) { $0.keepToolID(known, now: $1) }
     }
 
@@ -388,7 +372,7 @@ final class MirrorService: ConnectionlessLoopClient {
         _ row: StoredMessage, _ room: Int, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
     ) -> MirrorQueue.Entry {
         let (source, place) = (leg.sources[room], leg.rooms[room])
-        if row.kind == .message, row.isTakenBack { leg.dropped.insert(row.msgid) }
+        if row.kind == .message, row.isTakenBack { leg.drop(row.msgid) }
         if let target = row.target, row.amendment != nil, leg.dropped.contains(target) {
             return MirrorQueue.Entry(sequence: row.sequence, post: nil)
         }
@@ -424,25 +408,31 @@ final class MirrorService: ConnectionlessLoopClient {
             call.maxBodyBytes = Self.maxAnswerBytes
             call.followsRedirects = false
             call.proxies = mirror.plan.proxies
-            leg.call = client.send(call, transport: transport) {
+            let id = client.send(call, transport: transport) {
                 [weak self, weak leg, weak mirror] outcome, transport in
                 guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror else { return }
-                leg.call = nil
                 switch outcome {
                 case .success(let response):
                     let answer = MirrorAnswer(
                         status: response.head.status, headers: response.head.headers, body: response.body)
-                    if let next = leg.outlet?.answered(answer) { take(next, leg, mirror, transport) }
+                    if let next = leg.answered(answer) { take(next, leg, mirror, transport) }
                 case .failure(let error):
+                    _ = leg.answered(nil)
                     settle(.later(reason: error.sentence, after: nil), leg, mirror, transport)
                 }
             }
+            leg.called(id)
         }
     }
 
+    /// Names a post that is given to an IRC network.
+    func nextToken() -> UInt64 {
+        lastToken += 1
+        return lastToken
+    }
+
     func settle(_ outcome: MirrorOutcome, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
-        leg.queue?.settled(
-            outcome, refused: leg.outlet?.refusal ?? leg.channelOutlet.refusal, now: Now(transport))
+        leg.settled(outcome, now: Now(transport))
         work(leg, of: mirror, transport)
     }
 
