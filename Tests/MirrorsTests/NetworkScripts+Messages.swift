@@ -400,7 +400,7 @@ extension NetworkScripts {
             = reconnect in about 900 s: the network has banned this client
             """),
         NetworkConversation(
-            "failures make the wait longer, and a good connection ends that",
+            "failed attempts make the wait longer until one is usable, and short connections until one lasts",
             NetworkPlayer.settings("#chat") { $0.pingInterval = .seconds(3600) },
             """
             lost
@@ -411,14 +411,21 @@ extension NetworkScripts {
             = reconnect in about 8 s: reset by peer
             usable
             lost
-            = reconnect in about 16 s: reset by peer
-            lost
-            = reconnect in about 32 s: reset by peer
-            lost
-            = reconnect in about 64 s: reset by peer
+            = reconnect in about 2 s: reset by peer
             usable
             lost
-            = reconnect in about 32 s: reset by peer
+            = reconnect in about 4 s: reset by peer
+            usable
+            lost
+            = reconnect in about 8 s: reset by peer
+            lost
+            = reconnect in about 8 s: reset by peer
+            lost
+            = reconnect in about 8 s: reset by peer
+            lost
+            = reconnect in about 8 s: reset by peer
+            lost
+            = reconnect in about 16 s: reset by peer
             usable
             + 290
             lost

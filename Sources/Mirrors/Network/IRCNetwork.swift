@@ -99,8 +99,10 @@ package final class IRCNetwork {
     var ownIDs = RecentIDs(capacity: 2000)
     /// When people were last told that nobody reads private messages, by nick.
     var toldAt: [String: MonotonicInstant] = [:]
-    /// Connections in a row that were no good ones.
+    /// Attempts since the last usable connection.
     private var failures = 0
+    /// Usable connections in a row that did not last.
+    private var shortConnections = 0
     private var isStopping = false
     private var closingAt: MonotonicInstant?
     private var decoder = IRCLineDecoder(limits: IRCNetwork.limits)
@@ -175,16 +177,21 @@ package final class IRCNetwork {
     ///   - random: for the jitter of the back-off.
     package func closed(reason: String, now: Now, random: inout some RandomNumberGenerator) {
         let end = connection.end ?? (reason, .zero)
-        let wasUsable = connection.usableAt != nil
-        let wasGood = connection.usableAt.map { now.monotonic - $0 >= Self.goodConnection } ?? false
+        let usableFor = connection.usableAt.map { now.monotonic - $0 }
         failAll("the connection was lost before the network confirmed the message")
         for index in channels.indices { channels[index].connectionEnded() }
         connection = Self.connection(settings, login: nil, at: now.monotonic)
         state = .closed
         closingAt = nil
         if isStopping { return emit(.stopped) }
-        failures = wasGood ? 1 : failures + 1
-        let delay = NetworkDelays.reconnect(failures: failures, wasUsable: wasUsable, random: &random)
+        if let usableFor {
+            failures = 0
+            shortConnections = usableFor < Self.goodConnection ? shortConnections + 1 : 1
+        } else {
+            failures += 1
+        }
+        let delay = NetworkDelays.reconnect(
+            failures: failures, shortConnections: shortConnections, random: &random)
         emit(.reconnect(after: max(delay, end.wait), reason: end.reason))
     }
 

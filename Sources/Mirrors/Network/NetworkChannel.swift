@@ -180,9 +180,13 @@ enum NetworkDelays {
     }
 
     /// Between connections: 2 s to 5 min, and a fifth more or less, so that many relays do not return in step. To 30 s
-    /// behind one that was usable: it is the way there that fails, and messages wait.
-    static func reconnect(failures: Int, wasUsable: Bool, random: inout some RandomNumberGenerator) -> Duration {
-        let delay = doubling(.seconds(2), failures, cap: .seconds(wasUsable ? 30 : 5 * 60))
+    /// behind usable ones: it is the way there that fails, and messages wait.
+    static func reconnect(
+        failures: Int, shortConnections: Int, random: inout some RandomNumberGenerator
+    ) -> Duration {
+        let delay = max(
+            doubling(.seconds(2), failures, cap: .seconds(5 * 60)),
+            doubling(.seconds(2), shortConnections, cap: .seconds(30)))
         return delay * Double.random(in: 0.8...1.2, using: &random)
     }
 }
