@@ -40,6 +40,7 @@ package final class IRCServer {
     private(set) var channels: [RoomID: Channel] = [:]
     let directory: RoomDirectory
     let pendingJoins = PendingJoins()
+    var loads = RoomLoads()
     let outbound: Outbound
     package let traffic: ClientTraffic
     /// Changes that the store had no room for.

@@ -73,6 +73,9 @@ extension Bridge {
         context.keep(.bookmark(known))
     }
 
+    /// Whether the room takes what mirrors bring: it is open, and its stored messages were read.
+    package func isReady(_ name: String) -> Bool { openRoom(name)?.isLoading == false }
+
     /// The newest row of an open room.
     package func end(of room: RoomID) -> (name: String, end: Int64)? {
         self.room(room).map { ($0.settings.name, Int64($0.lastSequence)) }

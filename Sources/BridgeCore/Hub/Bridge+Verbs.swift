@@ -31,7 +31,7 @@ extension Bridge {
         }
         for room in rooms {
             if room.settings.connect == .always, room.link.state == .stopped { room.beginOpening(context) }
-            room.startForWaiting(context)
+            if room.isLoading { irc.load(room) } else { room.startForWaiting(context) }
         }
         irc.askForTemplateRooms()
     }

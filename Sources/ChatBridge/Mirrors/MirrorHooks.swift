@@ -103,6 +103,8 @@ extension MirrorService {
     }
 
     func admit(_ arrival: MirrorArrival, to room: String, _ mirror: Mirror, _ transport: Transport) -> Admission {
+        // What it has is not known before.
+        guard bridge.isReady(room) else { return .notNow }
         guard !isKnown(arrival, in: room, mirror), isWanted(arrival, in: room, mirror) else { return .needless }
         guard bring(arrival, to: room, mirror, transport) else { return .notNow }
         insertFirst(arrival.first, in: room)
