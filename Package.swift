@@ -179,7 +179,7 @@ let package = Package(
                 "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Rooms", "Upstream",
                 "ChatBridge",
                 "Configuration",
-                "DescribedDialects", "Studio", "Threads", "Transport", "ChatModel",
+                "DescribedDialects", "Store", "Studio", "Threads", "Transport", "ChatModel",
                 "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             resources: [.copy("Transcripts")]),
