@@ -16,8 +16,10 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import read  # noqa: E402
+from page import CLOSED  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, EVERY_ROOM, MIRRORED, PASSING, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import (  # noqa: E402
+    CLIENTS, EVERY_ROOM, MIRRORED, PASSING, PEOPLE, find_keys, is_from_irc, key_text, nick_of, read_key)
 
 # Between the relay's word that a change is in force and the last of its effects, on a loaded machine.
 SLACK = 1500
@@ -188,8 +190,8 @@ class Check:
                 end["who"], end["t"], end["began"], end["code"], end["last"]))
 
     def last_words(self, end):
-        """Of a connection over TLS, what the client recorded: that it left by itself before, or the relay's ERROR, which a
-        client that stood still reads late."""
+        """Of a connection that is not IRC in the clear, what the client recorded: that it left by itself before, or the relay's
+        ERROR, close frame or last words on a screen, which a client that stood still reads late."""
         if end["last"]:
             return end["last"]
         lines = [entry for entry in self.records[end["who"]] if end["began"] <= entry["t"]]
@@ -197,7 +199,9 @@ class Check:
         return next((
             entry["l"] for entry in lines if entry.get("c") == connection and (
                 entry["d"] == "<" and entry["l"].startswith("ERROR")
-                or entry["d"] == "!" and entry["l"].startswith(LEFT) and entry["t"] <= end["t"])), "")
+                or entry["d"] == "!" and (
+                    entry["l"].startswith(CLOSED) or end["who"] in PEOPLE if entry["t"] > end["t"] else
+                    entry["l"].startswith(LEFT)))), "")
 
     @staticmethod
     def lost_account(client, states):
