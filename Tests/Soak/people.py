@@ -20,8 +20,8 @@ from plan import CLIENTS, PEOPLE, ROOMS, is_from_irc, key_text, nick_of, read_ke
 
 # What a record says of what no terminal understands.
 UNREADABLE = "no terminal understands: "
-# What is shown at the very end may be on its way to the backend still, in milliseconds.
-LATEST_MS = 3000
+# What is shown at the very end may be on its way to the backend still, and what is asked is under way, in milliseconds.
+LATEST_MS, THERE_MS = 3000, 10_000
 
 _MESSAGE = re.compile(r"(?:#(\S+) )?\d\d:\d\d (?:#(\S+) )?<([^>]+)> (.*)")
 _HEADER = re.compile(r"── #(\S+) ──")
@@ -149,21 +149,30 @@ class Recorder(Terminal):
 # MARK: - The judge
 
 
-def judge_reads(name, shown, reads, order, silence):
+def judge_reads(name, shown, reads, order, whole):
     """What is broken, in words, of receipts in one room.
 
-    shown: [(t, key)], of what people upstream said; reads: [(t, key)], of receipts of this person's; order: {key: place in the
-    log}. What is shown after `silence` is read, as nothing is broken any more and somebody sits there.
+    shown: [(t, key)], of what people upstream said; reads: [key], of receipts of this person's; order: {key: place in the log}.
+    whole: (from, to), when nothing is broken and somebody sits there: what is shown then is read.
     """
+    newest = max((order[key] for key in reads if key in order), default=-1)
+    missing = [key for at, key in shown if whole[0] < at < whole[1] and order.get(key, -1) > newest]
+    if not PEOPLE[name].account:
+        # What was on its way to it as it was cut, it is not shown any more.
+        reads = []
     known = {key for _, key in shown}
-    unseen = [key for _, key in reads if key not in known and not is_from_irc(key)]
+    unseen = [key for key in reads if key not in known and not is_from_irc(key)]
     if unseen:
         yield "%s: a receipt for %s, which was never shown" % (name, key_text(unseen[0]))
-    late = [(at, key) for at, key in shown if silence and at > silence]
-    newest = max((order[key] for _, key in reads if key in order), default=-1)
-    missing = [key for _, key in late if order.get(key, -1) > newest]
     if missing:
         yield "%s: no receipt for %s, which was shown when nothing was broken" % (name, key_text(missing[0]))
+
+
+def judge_stay(name, record, end):
+    """Whether somebody is there at the end, and answered: a name is free again that was given up."""
+    answered = max((entry["t"] for entry in record if entry["d"] == "<" and " PONG " in entry["l"]), default=0)
+    if answered < end - THERE_MS:
+        yield "%s was answered for the last time %d s before the end" % (name, (end - answered) / 1000)
 
 
 def judge_ends(name, record):
@@ -185,7 +194,7 @@ class People:
         return self.read("records", name.replace("@", "."))
 
     def reads(self):
-        """{(room, nick): [(t, key)]}, and {room: {key: place}}"""
+        """{(room, nick): [key]}, and {room: {key: place}}"""
         orders, keys, found = {}, {}, {}
         for room in {client.rooms[0] for client in PEOPLE.values()}:
             entries = [entry for entry in self.read("logs", room + ".log") if not entry.get("again")]
@@ -195,8 +204,12 @@ class People:
             for entry in self.read("logs", wire + ".reads"):
                 for one in entry["ids"]:
                     if key := keys.get(entry["room"], {}).get(one):
-                        found.setdefault((entry["room"], entry["reader"]), []).append((entry["t"], key))
+                        found.setdefault((entry["room"], entry["reader"]), []).append(key)
         return found, orders
+
+    def end(self):
+        """When the last of all lines came."""
+        return max((record[-1]["t"] for name in CLIENTS if (record := self.record(name))), default=0)
 
     def judged_reads(self):
         with open(os.path.join(self.directory, "plan.json"), encoding="utf-8") as file:
@@ -207,15 +220,15 @@ class People:
             shown = [
                 (entry["t"], key) for entry in record if entry["d"] == "<" and " PRIVMSG #%s :" % room in entry["l"]
                 for key in [read_key(entry["l"].split(" :", 1)[1])] if key and not is_from_irc(key)]
-            end = record[-1]["t"] if record else 0
-            yield from judge_reads(
-                name, shown, reads.get((room, nick_of(name)), []), orders[room],
-                silence if any(silence and silence < at < end - LATEST_MS for at, _ in shown) else None)
+            whole = silence or float("inf"), self.end() - LATEST_MS
+            yield from judge_reads(name, shown, reads.get((room, nick_of(name)), []), orders[room], whole)
 
     def promises(self):
         """[(sentence, [broken by])]"""
         return [
             ("people: what they were shown is read, and nothing else is", list(self.judged_reads())),
+            ("people: they are there in the end", [
+                words for name in PEOPLE for words in judge_stay(name, self.record(name), self.end())]),
             ("people and pages: all that comes can be shown", [
                 words for name, client in CLIENTS.items() if client.via != "irc" for words in judge_ends(name, self.record(name))]),
         ]

@@ -26,6 +26,8 @@ from plan import CLIENTS, Key, compose, nick_of, read_key  # noqa: E402
 
 # Seconds between two things that are said; between two questions; and without anything on the screen until giving up.
 PAUSE, ASK, GIVE_UP = 0.7, 1.0, 8
+# So long may what was typed go without what it asks for, while others are heard, in seconds.
+STUCK = 15
 # Before another attempt, in seconds.
 RETRY = (0.1, 1.0)
 # Keys that are pressed at once, and seconds between them and the next.
@@ -101,9 +103,13 @@ class Person(Recorder):
             self.news.set()
 
     async def until(self, condition):
+        end = time.monotonic() + STUCK
         while not (found := condition()):
             self.news.clear()
-            await self.news.wait()
+            try:
+                await asyncio.wait_for(self.news.wait(), end - time.monotonic())
+            except asyncio.TimeoutError:
+                raise Gone("no answer for %d s; the line is %r" % (STUCK, self.prompt[-80:])) from None
         return found
 
     async def question(self, *patterns):

@@ -10,7 +10,7 @@ from unittest import mock
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 import accountant  # noqa: E402
 from page import BAD, CLOSED, Ended, Page  # noqa: E402
-from people import UNREADABLE, Recorder, Transcript, judge_ends, judge_reads  # noqa: E402
+from people import UNREADABLE, Recorder, Transcript, judge_ends, judge_reads, judge_stay  # noqa: E402
 from plan import CLIENTS, PEOPLE, Key, find_keys, nick_of  # noqa: E402
 from proxy import Connection  # noqa: E402
 from relay import BINARY, CLOSE, PING, PONG, FrameReader, frame  # noqa: E402
@@ -268,23 +268,31 @@ class AccountTests(unittest.TestCase):
 
 class JudgeTests(unittest.TestCase):
     def test_receipts(self):
-        keys = [Key("Ann-reef", "reef", number) for number in range(5)]
+        keys = [Key("Ann-reef", "reef", number) for number in range(10)]
         order = {key: place for place, key in enumerate(keys)}
 
         def at(*numbers):
             return [(number * 1000, keys[number]) for number in numbers]
 
-        mine = (9000, Key("alice@one", "reef", 1))
-        for shown, reads, silence, word in (
-            (at(1, 2), at(1, 2), 500, None), (at(1, 2), at(2), 500, None), (at(1, 2), [*at(1, 2), mine], 500, None),
-            (at(1, 2), [], None, None), (at(1, 2), at(1), 2500, None),
-            (at(1, 2), at(1), 1500, "no receipt for Ann-reef:reef:2"), (at(1, 2), [], 500, "no receipt for Ann-reef:reef:1"),
-            (at(1), at(1, 2), 500, "a receipt for Ann-reef:reef:2, which was never shown"),
+        never = float("inf")
+        for who, shown, read, silence, word in (
+            (HAL, at(1, 2), (1, 2), 500, None), (HAL, at(1, 2), (2,), 500, None), (HAL, at(1, 2), (), never, None),
+            (HAL, at(1, 2), (1,), 2500, None), (HAL, at(1, 9), (1,), 500, None),
+            (HAL, at(1, 2), (1,), 1500, "no receipt for Ann-reef:reef:2"),
+            (JOE, at(1, 2), (), 500, "no receipt for Ann-reef:reef:1"),
+            (HAL, at(1), (1, 2), 500, "a receipt for Ann-reef:reef:2, which was never shown"), (JOE, at(1), (1, 2), 500, None),
         ):
-            with self.subTest(shown=shown, reads=reads, silence=silence):
-                found = list(judge_reads("hal", shown, reads, order, silence))
+            with self.subTest(who=who, shown=shown, read=read, silence=silence):
+                reads = [keys[number] for number in read]
+                found = list(judge_reads(who, shown, reads, order, (silence, 8000)))
                 self.assertEqual(len(found), word is not None, found)
                 self.assertIn(word or "", "".join(found))
+
+    def test_who_is_there_in_the_end(self):
+        record = [{"t": 5000, "d": "<", "l": ":relay.soak PONG relay.soak :1"}, {"t": 90_000, "d": ">", "l": "PING :2"}]
+        for end, count in ((5000, 0), (14_000, 0), (16_000, 1)):
+            self.assertEqual(len(list(judge_stay(HAL, record, end))), count)
+        self.assertEqual(len(list(judge_stay(HAL, [], 20_000))), 1)
 
     def test_what_cannot_be_shown(self):
         for words, count in (
