@@ -16,7 +16,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 from journal import read  # noqa: E402
 from page import BAD  # noqa: E402
 from plain_screen import DO, IAC, WILL, Terminal  # noqa: E402
-from plan import CLIENTS, PEOPLE, ROOMS, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import CLIENTS, PEOPLE, ROOMS, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
 
 # What a record says of what no terminal understands.
 UNREADABLE = "no terminal understands: "
@@ -29,6 +29,9 @@ _OF_ROOM = re.compile(r"(?:\d\d:\d\d )?#(\w+)(?::| ) *(.+)")
 _MOMENT = re.compile(r"✓|…|new: #")
 # What was typed stays where it was typed.
 _TYPED = re.compile(r"#\S+> ")
+# Of the list of rooms.
+_LISTED = re.compile(r"  #\S+  \d+ (people|person)")
+SERVER = "relay.soak"
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 # Nothing that is typed or shown here is wider: what a terminal wraps is judged elsewhere.
 WIDTH, HEIGHT = 400, 40
@@ -36,8 +39,9 @@ TIMING_MARK = 6
 
 
 class Transcript:
-    def __init__(self, nick, rooms):
-        self.nick, self.rooms = nick, rooms
+    def __init__(self, nick, rooms, own=None):
+        """`own`: where one's own messages are not shown, the number in each room with which this connection begins."""
+        self.nick, self.rooms, self.own = nick, rooms, own
         # The room in front; those that were entered over this connection; questions that are not answered yet.
         self.front, self.entered, self.questions = None, set(), []
         self.last_words = ""
@@ -51,8 +55,15 @@ class Transcript:
         """The lines of IRC that say the same."""
         line = line.rstrip()
         if message := _MESSAGE.fullmatch(line):
-            room = message[1] or message[2] or self.front
-            yield ":%s!screen@relay.soak PRIVMSG #%s :%s" % (message[3], room, message[4])
+            room, text = message[1] or message[2] or self.front, message[4]
+            if message[3] == SERVER:
+                yield ":%s NOTICE #%s :%s" % (SERVER, room, text.removeprefix("(notice) "))
+                return
+            key = read_key(text)
+            if self.own and key and nick_of(key.author) == self.nick and key.number < self.own.get(key.room, 0):
+                # Typed at another terminal, which is gone: here it is among what was said meanwhile.
+                return
+            yield ":%s!screen@relay.soak PRIVMSG #%s :%s" % (message[3], room, text)
         elif header := _HEADER.fullmatch(line):
             self.front = header[1]
             if header[1] not in self.entered:
@@ -60,12 +71,14 @@ class Transcript:
                 yield ":relay.soak 366 %s #%s :End of /NAMES list" % (self.nick, header[1])
         elif self.questions and self.is_answer(line):
             yield ":relay.soak PONG relay.soak :" + self.questions.pop(0)
-        elif not self.is_moment(line) and not _TYPED.match(line):
+        elif not self.is_moment(line) and not _TYPED.match(line) and not _LISTED.match(line):
             self.last_words = line
             if self.front:
-                room = _OF_ROOM.fullmatch(line)
-                there = room and room[1] in self.rooms
-                yield ":relay.soak NOTICE #%s :%s" % (room[1] if there else self.front, room[2] if there else line)
+                found = _OF_ROOM.fullmatch(line)
+                room, text = (found[1], found[2]) if found and found[1] in self.rooms else (self.front, line)
+                is_own = any(nick_of(key.author) == self.nick for key in find_keys(text))
+                yield ":%s NOTICE %s :%s" % (
+                    SERVER, self.nick if is_own else "#" + room, re.sub(r"^\* ", "*** ", text))
 
     def is_answer(self, line):
         """Whether it says who is there."""
@@ -75,11 +88,11 @@ class Transcript:
 class Recorder(Terminal):
     """`note(direction, line)` gets what is shown once nothing is going to change it; `send_bytes` is the connection's."""
 
-    def __init__(self, kind, nick, rooms, connection):
+    def __init__(self, kind, nick, rooms, connection, own=None):
         # Of a terminal that shows lines: the one that is not whole, and those that are. Of a screen, the rows that were told.
         self.open, self.whole, self.done = "", [], 0
         self.marks, self.connection = 0, connection
-        self.transcript = Transcript(nick, rooms)
+        self.transcript = Transcript(nick, rooms, own)
         super().__init__(kind, width=WIDTH, height=HEIGHT)
 
     def note(self, direction, line):

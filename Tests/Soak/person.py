@@ -75,7 +75,8 @@ class Person(Recorder):
     async def connected(self):
         reader, self.writer = await asyncio.open_connection("127.0.0.1", self.chosen.port)
         self.heard, self.news, self.tokens = time.monotonic(), asyncio.Event(), 0
-        Recorder.__init__(self, self.plan.via, nick_of(self.name), self.plan.rooms, self.connection)
+        own = None if "echo-message" in self.plan.caps else dict(self.numbers)
+        Recorder.__init__(self, self.plan.via, nick_of(self.name), self.plan.rooms, self.connection, own)
         tasks = [asyncio.create_task(task) for task in (self.read(reader), self.sit(), self.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -31,6 +31,8 @@ CLOSING = 40_000
 DEATH = 2000
 # What a client may be disconnected for at any time.
 REASONS = ("Ping timeout", "SendQ exceeded", "Registration timed out", "Registration timeout")
+# So long at least the relay has heard nothing of a client whose PING timed out, in milliseconds.
+UNHEARD = 5000
 # A client's word that it left by itself.
 LEFT = "nothing came for"
 # Codes with which the relay closes a link that it does not need any more.
@@ -195,6 +197,10 @@ class Check:
         if end["last"]:
             return end["last"]
         lines = [entry for entry in self.records[end["who"]] if end["began"] <= entry["t"]]
+        # A page is told nothing where it may return at once: but for a death of the relay, that is an unanswered PING.
+        answered = max((entry["t"] for entry in lines if entry["t"] <= end["t"] and " PONG " in entry["l"]), default=end["began"])
+        if CLIENTS[end["who"]].via == "web" and end["t"] - answered >= UNHEARD:
+            return REASONS[0]
         connection = next((entry["c"] for entry in reversed(lines) if entry["t"] <= end["t"] and "c" in entry), None)
         return next((
             entry["l"] for entry in lines if entry.get("c") == connection and (

@@ -103,13 +103,17 @@ class TranscriptTests(unittest.TestCase):
             ("12:01 #loft <Remy> hi", [":Remy!screen@relay.soak PRIVMSG #loft :hi"]),
             ("In #reef: Remy, hal, joe", [":relay.soak PONG relay.soak :1.7"]),
             ("In #reef: Remy, halo", [":relay.soak NOTICE #reef :In #reef: Remy, halo"]),
-            ("Not sent: \"hal@keys:reef:4\": too late", [":relay.soak NOTICE #reef :Not sent: \"hal@keys:reef:4\": too late"]),
-            ("#loft: What was said between", [":relay.soak NOTICE #loft :What was said between"]),
+            ("Not sent: \"hal@keys:reef:4\": too late", [":relay.soak NOTICE hal :Not sent: \"hal@keys:reef:4\": too late"]),
+            ("* What was said between", [":relay.soak NOTICE #reef :*** What was said between"]),
+            ("#loft * What was said between", [":relay.soak NOTICE #loft :*** What was said between"]),
+            ("12:01 #loft <relay.soak> (notice) *** What was said", [":relay.soak NOTICE #loft :*** What was said"]),
+            ("12:01 <hal> hal@keys:reef:3 before", []), ("  #reef  7 people", []),
+            ("12:01 <hal> hal@keys:reef:4 now", [":hal!screen@relay.soak PRIVMSG #reef :hal@keys:reef:4 now"]),
             ("#lobby: not a room of this one", [":relay.soak NOTICE #reef :#lobby: not a room of this one"]),
             ("✓✓ read by Remy   … Linguini is typing", []), ("new: #loft 3", []), ("", []), ("#reef> /who", []),
         ):
             with self.subTest(line):
-                transcript = Transcript("hal", ("reef", "loft"))
+                transcript = Transcript("hal", ("reef", "loft"), {"reef": 4, "loft": 1})
                 transcript.front, transcript.questions = "reef", ["1.7"]
                 self.assertEqual(list(transcript.heard(line)), told)
 
