@@ -198,16 +198,19 @@ class Check:
             return end["last"]
         lines = [entry for entry in self.records[end["who"]] if end["began"] <= entry["t"]]
         # A page is told nothing where it may return at once: but for a death of the relay, that is an unanswered PING.
-        answered = max((entry["t"] for entry in lines if entry["t"] <= end["t"] and " PONG " in entry["l"]), default=end["began"])
+        answered = max((
+            entry["t"] for entry in lines if entry["t"] <= end["t"] and entry["d"] == "<" and " PONG " in entry["l"]),
+            default=end["began"])
         if CLIENTS[end["who"]].via == "web" and end["t"] - answered >= UNHEARD:
             return REASONS[0]
+        if end["who"] in PEOPLE:
+            left = next((entry for entry in lines if entry["d"] == "!"), None)
+            return "" if left is None else LEFT if left["t"] <= end["t"] else left["l"]
         connection = next((entry["c"] for entry in reversed(lines) if entry["t"] <= end["t"] and "c" in entry), None)
         return next((
             entry["l"] for entry in lines if entry.get("c") == connection and (
                 entry["d"] == "<" and entry["l"].startswith("ERROR")
-                or entry["d"] == "!" and (
-                    entry["l"].startswith(CLOSED) or end["who"] in PEOPLE if entry["t"] > end["t"] else
-                    entry["l"].startswith(LEFT)))), "")
+                or entry["d"] == "!" and entry["l"].startswith(CLOSED if entry["t"] > end["t"] else LEFT))), "")
 
     @staticmethod
     def lost_account(client, states):
