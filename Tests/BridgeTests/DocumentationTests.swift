@@ -64,9 +64,7 @@ struct DocumentationTests {
 
     @Test("what pages have of the program's tables is up to date, and every table has a place")
     func tables() throws {
-        let pages = try ["README.md", "docs/EVENTS.md", "docs/IRC.md", "docs/METRICS.md"].map {
-            try RepositoryFile.text($0)
-        }
+        let pages = try Self.pages.map { try RepositoryFile.text($0) }
         for section in OfflineCommands.documentation {
             let made = "<!-- made: \(section.name) -->\n\n\(section.text)\n\n<!-- end -->\n"
             #expect(pages.count { $0.contains(made) } == 1, "\(section.name): scripts/generate-docs")
@@ -92,7 +90,7 @@ struct DocumentationTests {
 
     @Test("a capability of IRCv3 that is not offered stands in the table of what is not supported")
     func absentCapabilities() throws {
-        let page = try RepositoryFile.text("docs/IRC.md")
+        let page = try RepositoryFile.text("docs/reference/irc.md")
         let section = try #require(page.firstRange(of: "\n## Unsupported IRC features\n"))
         let rows = page[section.upperBound...].split(separator: "\n").filter { $0.hasPrefix("|") }
         let offered = Set(IRCCapabilityTable.rows.flatMap(\.names))
