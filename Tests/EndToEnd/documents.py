@@ -4,6 +4,7 @@ pages.py has the directives. A fixed port of a page is a free one here; in expec
 for any lines. Times, message ids and host names of conversations are any.
 """
 
+import json
 import os
 import re
 import signal
@@ -118,6 +119,18 @@ class Desk:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.here(block.text))
 
+    def merge(self, block):
+        name, _, key = block.argument.partition(" ")
+        path, more = os.path.join(self.folder, name), block.text.strip().rstrip(",")
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+        if key:
+            value[key] += json.loads("[%s]" % more)
+        else:
+            value.update(json.loads("{%s}" % more))
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+
     def run(self, block):
         options = dict(word.split("=", 1) for word in block.argument.split())
         typed = commands(self.here(block.text))
@@ -200,7 +213,7 @@ class Conversation:
 
 def scenario_of(page):
     """The scenario of a page, where it has something to run."""
-    steps = [block for block in pages.blocks(page) if block.kind in ("file", "run", "start", "stop", "irc")]
+    steps = [block for block in pages.blocks(page) if block.kind in ("file", "merge", "run", "start", "stop", "irc")]
     if all(block.kind == "file" for block in steps):
         return None
 

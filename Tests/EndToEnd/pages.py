@@ -1,6 +1,7 @@
 """The fenced blocks of README and docs, and the directives in front of them, which say how each is tested.
 
     <!-- file: NAME -->            the block is written to NAME, in a folder of the page's own
+    <!-- merge: NAME -->           members of the object in the JSON file NAME; `merge: NAME KEY`: items of its list KEY
     <!-- run -->                   commands behind `$`, and their output; `exit=N`, `stdin=TEXT`
     <!-- start: NAME … -->         one command, which runs until `stop: NAME` or the end of the page; flags behind NAME are added
     <!-- irc: PORT NICK -->        a conversation with that port: `>` is sent, `<` must come, in order; `tls` and capabilities may follow
@@ -16,7 +17,7 @@ import os
 import re
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-DIRECTIVE = re.compile(r"<!-- (file|run|start|stop|irc|from|tested|excerpt)(?:: (.*?))? -->$")
+DIRECTIVE = re.compile(r"<!-- (file|merge|run|start|stop|irc|from|tested|excerpt)(?:: (.*?))? -->$")
 
 
 class Block:

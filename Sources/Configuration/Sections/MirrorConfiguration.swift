@@ -208,7 +208,7 @@ package struct MirrorConfiguration: Equatable, Sendable {
             usual: "`{user}/` and the name", example: #""{user}/team""#),
         ConfigurationKey(
             "mentions", \.mentions, .choice,
-            about: "mentions of everybody, such as `@here`: `escape`: notify nobody in the tool; `allow`"),
+            about: "mentions of all members, such as `@here`: `escape`: they notify none of them; `allow`"),
         ConfigurationKey(
             "ignore", \.ignore, .section(IgnoreConfiguration.rows, inline: true),
             about: "what crosses in neither direction"),

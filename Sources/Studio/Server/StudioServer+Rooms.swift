@@ -20,7 +20,7 @@ extension StudioServer {
             send([TypedWire.history(in: room, before: nil, limit: TypedWire.firstPage)] + present, to: id, &actions)
         case .jwtRooms(let user):
             let person = ChatPerson(name: user)
-            // As the published backend does: whoever connects has read everything.
+            // As the published backend does: a client that connects has read everything.
             let read = rooms.markRead(name, by: user)
             if rooms.enter(person, name, by: id) { tell(.join(person), in: name, from: id, at: at, &actions) }
             send([JWTRoomsWire.connected(room, at: at)], to: id, &actions)
