@@ -54,6 +54,7 @@ test: setup
 
 pictures: setup
 	scripts/make-pictures
+	scripts/make-plots
 
 docs: setup
 	scripts/make-docs
@@ -64,6 +65,7 @@ soak: setup
 check: setup
 	scripts/check-scripts
 	scripts/check-documents
+	scripts/make-plots --check
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 	scripts/check-imports
 	scripts/test-check-imports
