@@ -20,7 +20,7 @@ package enum ConfigurationTable {
             case .leaf, .list, .map: heading = "[\(outline.key).NAME]"
             case .table: break
             }
-            lines += ["## `\(heading)`", "", linked(outline.about) + ".", ""]
+            lines += ["### `\(heading)`", "", sentence(linked(outline.about)), ""]
             let keys = outline.shape.keys.filter { !hasShared || !shared.contains($0.key) }
             if keys.isEmpty { continue }
             lines += ["| key | value | default | effect | a change |", "|---|---|---|---|---|"]
@@ -55,6 +55,8 @@ package enum ConfigurationTable {
         }
         return lines
     }
+
+    private static func sentence(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() + "." }
 
     /// Text without Markdown of its own, in a table.
     private static func cell(_ text: String) -> String {
