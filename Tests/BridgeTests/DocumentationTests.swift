@@ -50,7 +50,8 @@ struct DocumentationTests {
     @Test("every configuration that a page shows loads", arguments: blocks)
     func loads(_ block: DocumentedConfiguration) {
         // Secrets and descriptions that a page names are there.
-        let machine = ConfigurationEnvironment(variables: [:], hostName: "edge.example.org") { path in
+        let variables = ["CREDENTIALS_DIRECTORY": "/run/credentials"]
+        let machine = ConfigurationEnvironment(variables: variables, hostName: "edge.example.org") { path in
             if path == "chatbridge.toml" { return .success(Array(block.text.utf8)) }
             if path.hasSuffix(".hash") { return .success(Array(examplePasswordHash.utf8)) }
             return .success(Array((path.hasSuffix(".json") ? #"{"decode":[]}"# : "secret\n").utf8))

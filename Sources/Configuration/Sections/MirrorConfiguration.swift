@@ -35,7 +35,7 @@ package struct MirrorConfiguration: Equatable, Sendable {
     package var to = ""
     /// ``Kind/room`` and ``Kind/irc``; a tool's are given by ``url`` and ``path``.
     package var direction = Direction.both
-    /// Where posts go: an incoming webhook of the tool, by which anybody can post there; or the IRC network.
+    /// Where posts go: an incoming webhook of the tool, by which any program can post there; or the IRC network.
     package var url: SecretSource?
     /// Where the tool posts; empty: nothing comes in.
     package var path = ""

@@ -1,7 +1,7 @@
 import ChatModel
 import WireBytes
 
-// What is said in rooms: commands of clients, and the events that follow, for everybody in their own wire's form.
+// What is said in rooms: commands of clients, and the events that follow, for each client in its own wire's form.
 
 extension StudioServer {
     /// To a client that has just come.
@@ -146,7 +146,7 @@ extension StudioServer {
 
     // MARK: - Events
 
-    /// Tells everybody in the room, each in the form of their wire.
+    /// Tells all in the room, each in the form of their wire.
     ///
     /// - Parameter origin: the client that said it, or nil.
     mutating func tell(
