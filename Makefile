@@ -65,6 +65,7 @@ soak: setup
 check: setup
 	scripts/check-scripts
 	scripts/check-documents
+	scripts/test-check-documents
 	scripts/make-plots --check
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 	scripts/check-imports
