@@ -202,7 +202,7 @@ package struct MirrorConfiguration: Equatable, Sendable {
         ConfigurationKey(
             "nick", \.nick, .string(ConfigurationChecks.oneLine),
             about: """
-                the nicks of people there, with `{user}`, and a slash so that they are nobody's nick here; `irc`: the \
+                the nicks of people there, with `{user}`, and a slash so that they are no user's nick here; `irc`: the \
                 mirror's own nick on the network, `chatbridge`
                 """,
             usual: "`{user}/` and the name", example: #""{user}/team""#),
