@@ -12,8 +12,8 @@ enum CommandReference {
 
     /// The variables that it reads, beside those of the configuration's keys.
     static var variables: String {
-        (["| variable | meaning |", "|---|---|"] + ManualPage.variables.map { "| `\($0.name)` | \(escaped($0.meaning)) |" })
-            .joined(separator: "\n")
+        let rows = ManualPage.variables.map { "| `\($0.name)` | \(escaped($0.meaning)) |" }
+        return (["| variable | meaning |", "|---|---|"] + rows).joined(separator: "\n")
     }
 
     private static func table(_ flags: [CommandFlag]) -> String {
