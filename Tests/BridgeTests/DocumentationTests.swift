@@ -3,6 +3,7 @@ import Dialects
 import Foundation
 import IRCProtocol
 import Testing
+import Transport
 
 @testable import BridgeCore
 @testable import ChatBridge
@@ -45,6 +46,10 @@ struct DocumentationTests {
         return ["README.md"] + found.filter { $0.hasSuffix(".md") }.map { "docs/" + $0 }.sorted()
     }()
 
+    static let pair = try? CertificateGenerator(
+        names: ["irc.example.com"], notBefore: 0, notAfter: 4_000_000_000
+    ).make()
+
     static let blocks = pages.flatMap { (try? DocumentedConfiguration.all(in: $0)) ?? [] }
 
     @Test("every configuration that a page shows loads", arguments: blocks)
@@ -53,6 +58,9 @@ struct DocumentationTests {
         let variables = ["CREDENTIALS_DIRECTORY": "/run/credentials"]
         let machine = ConfigurationEnvironment(variables: variables, hostName: "edge.example.org") { path in
             if path == "chatbridge.toml" { return .success(Array(block.text.utf8)) }
+            if let pair = Self.pair, path.hasSuffix(".pem") {
+                return .success(path.contains("key") ? pair.keyPEM : pair.certificatePEM)
+            }
             if path.hasSuffix(".hash") { return .success(Array(examplePasswordHash.utf8)) }
             return .success(Array((path.hasSuffix(".json") ? #"{"decode":[]}"# : "secret\n").utf8))
         }
