@@ -85,7 +85,7 @@ extension Bridge {
     /// The client is registered with a password only.
     public func needsLogin(_ client: ClientID) -> Bool { irc.needsLogin(client) }
 
-    /// One password is for everybody.
+    /// One password is for all clients.
     public var hasServerPassword: Bool { settings.password != nil }
 
     // MARK: - Passwords

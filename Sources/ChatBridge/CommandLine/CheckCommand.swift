@@ -21,6 +21,7 @@ enum OfflineCommands {
     static var documentation: [(name: String, text: String)] {
         IRCSurface.sections.map { ($0.name, $0.text) } + [
             ("configuration-keys", ConfigurationTable.text), ("help", "```\n\(CommandHelp.text(nil))```"),
+            ("cli-commands", CommandReference.commands), ("cli-variables", CommandReference.variables),
             ("events", LogEventTable.text), ("metrics", MetricsTable.page),
         ]
     }
