@@ -24,7 +24,8 @@ struct RoomLoadTests {
             return room
         }
         return BridgeSettings(
-            serverName: "bridge", instanceID: "t", rooms: rooms, backends: [BackendSettings(name: "b", dialect: dialect)])
+            serverName: "bridge", instanceID: "t", rooms: rooms,
+            backends: [BackendSettings(name: "b", dialect: dialect)])
     }
 
     /// A bridge that starts over a disk that has all rooms, and answers no question yet.
@@ -33,9 +34,12 @@ struct RoomLoadTests {
         let before = BridgeHarness(settings: settings, store: StoreStage())
         before.start()
         for room in 0..<4 {
-            before.sendFrame(room, #"{"kind":"message","id":"m\#(room)","sender":{"id":"u-ada","name":"ada"},"text":"hello \#(room)"}"#)
+            before.sendFrame(
+                room,
+                #"{"kind":"message","id":"m\#(room)","sender":{"id":"u-ada","name":"ada"},"text":"hello \#(room)"}"#)
         }
-        let harness = BridgeHarness(settings: settings, seed: 2, store: before.store.afterCrash, startingAt: before.clock)
+        let harness = BridgeHarness(
+            settings: settings, seed: 2, store: before.store.afterCrash, startingAt: before.clock)
         harness.store.answersQuestions = false
         harness.start()
         return harness
