@@ -43,6 +43,11 @@ final class Channel {
             let bodies = MessageRendering.bodies(
                 text: text, attachments: [], isEncrypted: false, budget: 400, limits: limits)
             for body in bodies { broadcast(Self.notice(body, in: room, context), in: room) }
+        case .topic(let text):
+            broadcast(
+                IRCMessage(
+                    tags: [.time(context.now.wall)], source: server, command: "TOPIC", params: [room.channel, text]),
+                in: room)
         case .entered(let arrival): enter(arrival, in: room)
         case .left(let who, let reason):
             broadcast(
