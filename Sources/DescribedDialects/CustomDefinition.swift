@@ -66,7 +66,8 @@ public struct CustomDefinition: Sendable {
     var messageNames: Set<CustomPath.Name> = []
 
     static let keys = [
-        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "edits", "files", "on_open",
+        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "edits", "files",
+        "on_open",
         "ready_when", "ping", "reply", "typing", "reconnect", "login", "refresh", "history", "unwrap", "decode",
         "encode",
     ]
@@ -234,10 +235,13 @@ public struct CustomDefinition: Sendable {
         if onOpen != nil, templates["subscribe"] != nil {
             compiler.report(table.path("encode") + ["subscribe"], "says the same as \"on_open\"; keep one of them")
         }
-        if templates["auth"] != nil, !rules.rules.contains(where: { $0.kind == .auth && $0.fields.canSay("ok", .state) }) {
+        if templates["auth"] != nil,
+            !rules.rules.contains(where: { $0.kind == .auth && $0.fields.canSay("ok", .state) })
+        {
             compiler.report(
                 table.path("encode") + ["auth"],
-                "needs an \"auth\" rule in \"decode\" that can say \"ok\": the session waits for the answer to its log-in")
+                "needs an \"auth\" rule in \"decode\" that can say \"ok\": the session waits for the answer to its log-in"
+            )
         }
         if ping != nil, templates["ping"] != nil {
             compiler.report(table.path("encode") + ["ping"], "says the same as \"ping\"; keep one of them")

@@ -6,7 +6,8 @@ import JSONText
 
 /// The result of a rule.
 enum CustomEventKind: String, CaseIterable, Sendable {
-    case message, edit, delete, typing, receipt, join, leave, presence, reaction, system, topic, history, ready, auth, error
+    case message, edit, delete, typing, receipt, join, leave, presence, reaction, system, topic, history, ready, auth,
+        error
     case ping, pong
     /// The account of the connection.
     case account = "self"
@@ -37,7 +38,7 @@ enum CustomEventKind: String, CaseIterable, Sendable {
     }
 
     /// Of each group one must be there.
-    fileprivate var required: [[CustomFieldName]] {
+    var required: [[CustomFieldName]] {
         switch self {
         case .message: [[.text, .attachments]]
         case .edit: [[.id], [.text]]

@@ -41,7 +41,9 @@ struct Evidence {
         for frame in frames {
             for leaf in frame.single {
                 guard case .string(let text) = leaf.value, Words.isWord(text) || leaf.key == "prefix" else { continue }
-                let isOther = [Words.people, Words.names, Words.rooms, Words.texts, Words.personIDs].contains { $0.contains(leaf.key) }
+                let isOther = [Words.people, Words.names, Words.rooms, Words.texts, Words.personIDs].contains {
+                    $0.contains(leaf.key)
+                }
                 if isOther, !Words.kinds.contains(leaf.key) { continue }
                 places[leaf.pointer, default: (0, [], leaf.key)].count += 1
                 places[leaf.pointer]?.values.insert(text)
@@ -178,7 +180,9 @@ struct LearnedGroup {
     /// The best of `leaves` by the place of their name in `names`.
     static func best(_ leaves: [Leaf], _ names: [String]) -> Leaf? {
         leaves.filter { names.contains($0.key) }.min {
-            (names.firstIndex(of: $0.key) ?? 0, $0.pointer.utf8.count) < (names.firstIndex(of: $1.key) ?? 0, $1.pointer.utf8.count)
+            (names.firstIndex(of: $0.key) ?? 0, $0.pointer.utf8.count) < (
+                names.firstIndex(of: $1.key) ?? 0, $1.pointer.utf8.count
+            )
         }
     }
 
@@ -199,7 +203,8 @@ struct LearnedGroup {
         let id = Self.best(
             people.filter { leaf in
                 leaf.pointer != name?.pointer
-                    && (leaf.names.dropLast().contains { Words.people.contains($0) } || leaf.key != "id" && leaf.key != "key")
+                    && (leaf.names.dropLast().contains { Words.people.contains($0) }
+                        || leaf.key != "id" && leaf.key != "key")
             }, Words.personIDs + Words.people)
         guard name != nil || id != nil else {
             let made = Self.best(people, Words.people)
@@ -220,7 +225,9 @@ struct LearnedGroup {
             let isNamed = Words.times.contains(leaf.key)
             if let text = leaf.value.string {
                 let bytes = Array(text.utf8)
-                guard bytes.count >= 16, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-") else { return nil }
+                guard bytes.count >= 16, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-") else {
+                    return nil
+                }
                 return .some(nil)
             }
             guard let number = leaf.value.double else { return nil }

@@ -5,7 +5,9 @@ import JSONText
 extension Learner {
     mutating func findActions() {
         for frame in evidence.received where !isExplained(frame) {
-            for leaf in frame.leaves where leaf.key == "id" || leaf.key == "messageid" { if let text = leaf.text { messageIDs.insert(text) } }
+            for leaf in frame.leaves where leaf.key == "id" || leaf.key == "messageid" {
+                if let text = leaf.text { messageIDs.insert(text) }
+            }
         }
         findReactions()
         findEdits()
@@ -17,13 +19,23 @@ extension Learner {
     /// The single value, or the list of values, that names a message.
     func target(_ frame: LearnedFrame, besides used: Set<String>, anyID: Bool = false) -> Leaf? {
         let leaves = frame.leaves.filter { leaf in
-            !used.contains(leaf.pointer) && leaf.pointer != evidence.kind && leaf.text.map { Words.isID($0) && $0 != room } ?? false
+            !used.contains(leaf.pointer) && leaf.pointer != evidence.kind
+                && leaf.text.map { Words.isID($0) && $0 != room } ?? false
         }
-        if let known = leaves.first(where: { messageIDs.contains($0.text ?? "") && (Words.ids + Words.replies).contains($0.key) }) { return known }
-        if let known = leaves.first(where: { messageIDs.contains($0.text ?? "") && !Words.people.contains($0.key) }) { return known }
-        let names = ["target", "targetid", "messageid", "msgid", "message", "messageids", "ids", "upto", "until", "lastread"] + Words.ids
+        if let known = leaves.first(where: {
+            messageIDs.contains($0.text ?? "") && (Words.ids + Words.replies).contains($0.key)
+        }) {
+            return known
+        }
+        if let known = leaves.first(where: { messageIDs.contains($0.text ?? "") && !Words.people.contains($0.key) }) {
+            return known
+        }
+        let names =
+            ["target", "targetid", "messageid", "msgid", "message", "messageids", "ids", "upto", "until", "lastread"]
+            + Words.ids
         return anyID
-            ? LearnedGroup.best(leaves.filter { leaf in !leaf.names.dropLast().contains { Words.people.contains($0) } }, names) : nil
+            ? LearnedGroup.best(
+                leaves.filter { leaf in !leaf.names.dropLast().contains { Words.people.contains($0) } }, names) : nil
     }
 
     /// The pointer of one value, or of the list of plain values that it is in.
@@ -34,14 +46,20 @@ extension Learner {
     private mutating func findReactions() {
         func emoji(_ frame: LearnedFrame) -> Leaf? {
             frame.single.first { ["👍", "👍️", "+1", ":+1:", ":thumbsup:", "thumbsup"].contains($0.value.string ?? "") }
-                ?? LearnedGroup.best(frame.single.filter { $0.value.string != nil }, ["emoji", "reaction", "emojiname", "icon"])
+                ?? LearnedGroup.best(
+                    frame.single.filter { $0.value.string != nil }, ["emoji", "reaction", "emojiname", "icon"])
         }
         func isReaction(_ frame: LearnedFrame) -> Bool {
             guard let leaf = emoji(frame) else { return false }
-            return leaf.value.string == LearnMark.emoji || frame.single.contains { Words.have($0.value.string ?? "", ["react"]) } || leaf.key == "emoji"
+            return leaf.value.string == LearnMark.emoji
+                || frame.single.contains { Words.have($0.value.string ?? "", ["react"]) } || leaf.key == "emoji"
         }
-        let frames = evidence.received.filter { !isExplained($0) && isReaction($0) && target($0, besides: [], anyID: true) != nil }
-        if let first = frames.first, let shown = emoji(first), let target = target(first, besides: [shown.pointer], anyID: true) {
+        let frames = evidence.received.filter {
+            !isExplained($0) && isReaction($0) && target($0, besides: [], anyID: true) != nil
+        }
+        if let first = frames.first, let shown = emoji(first),
+            let target = target(first, besides: [shown.pointer], anyID: true)
+        {
             let same = frames.filter { $0.value(shown.pointer) != nil && $0.value(target.pointer) != nil }
             let group = LearnedGroup(frames: same)
             var fields = LearnedFields()
@@ -52,14 +70,20 @@ extension Learner {
             addRoom(group, to: &fields)
             addTime(group, to: &fields)
             let when = evidence.conditions(same, exists: [shown.pointer])
-            add([rule("reaction", when: when, fields, why: "an emoji and a message's id came in together")], when: when, explaining: same)
+            add(
+                [rule("reaction", when: when, fields, why: "an emoji and a message's id came in together")], when: when,
+                explaining: same)
         }
         for frame in evidence.sent where isReaction(frame) {
-            guard let shown = emoji(frame), let target = target(frame, besides: [shown.pointer], anyID: true) else { continue }
+            guard let shown = emoji(frame), let target = target(frame, besides: [shown.pointer], anyID: true) else {
+                continue
+            }
             var maker = maker(for: frame)
             maker.places[shown.pointer] = "{{emoji}}"
             maker.places[target.pointer] = "{{target}}"
-            let isRemoval = frame.single.contains { Words.have($0.value.string ?? "", ["remove", "unreact", "delete"]) || $0.value == .bool(false) }
+            let isRemoval = frame.single.contains {
+                Words.have($0.value.string ?? "", ["remove", "unreact", "delete"]) || $0.value == .bool(false)
+            }
             send(isRemoval ? "reaction.remove" : "reaction.add", template(frame, maker))
             let flags = frame.single.filter { $0.value == .bool(true) }
             if !isRemoval, flags.count == 1, let flag = flags.first {
@@ -74,14 +98,17 @@ extension Learner {
     private func addOperation(_ group: LearnedGroup, _ fields: inout LearnedFields) {
         let words: [(String, String)] = [
             ("add", "add"), ("added", "add"), ("set", "add"), ("on", "add"), ("put", "add"), ("true", "add"),
-            ("remove", "remove"), ("removed", "remove"), ("unset", "remove"), ("off", "remove"), ("del", "remove"), ("false", "remove"),
+            ("remove", "remove"), ("removed", "remove"), ("unset", "remove"), ("off", "remove"), ("del", "remove"),
+            ("false", "remove"),
         ]
         for leaf in group.common where !fields.used.contains(leaf.pointer) && leaf.pointer != evidence.kind {
             let values = Set(group.frames.compactMap { $0.value(leaf.pointer).map { $0.string ?? $0.text } })
             let known = values.filter { value in words.contains { $0.0 == value } }
             guard known == values else { continue }
             let isFlag = leaf.value.bool != nil
-            let map = words.filter { word in isFlag ? ["true", "false"].contains(word.0) : values.contains(word.0) || word.0 == word.1 }
+            let map = words.filter { word in
+                isFlag ? ["true", "false"].contains(word.0) : values.contains(word.0) || word.0 == word.1
+            }
             fields.set(
                 "op",
                 .object([
@@ -96,12 +123,18 @@ extension Learner {
 
     private mutating func findEdits() {
         let marked = evidence.received.filter { !isExplained($0) && $0.has(LearnMark.edited) }
-        let named = evidence.received(called: ["edit", "update", "change", "modif"], but: ["react", "presence", "typing", "member"])
+        let named = evidence.received(
+            called: ["edit", "update", "change", "modif"], but: ["react", "presence", "typing", "member"])
         let frames = (marked.isEmpty ? named.filter { !isExplained($0) } : marked)
-        for (_, frames) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: { $0.key < $1.key }) {
+        for (_, frames) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: {
+            $0.key < $1.key
+        }) {
             guard let first = frames.first else { continue }
-            let text = first.single.first { $0.value.string == LearnMark.edited }
-                ?? LearnedGroup.best(first.single.filter { $0.value.string != nil && $0.pointer != evidence.kind }, Words.texts + ["new", "newtext"])
+            let text =
+                first.single.first { $0.value.string == LearnMark.edited }
+                ?? LearnedGroup.best(
+                    first.single.filter { $0.value.string != nil && $0.pointer != evidence.kind },
+                    Words.texts + ["new", "newtext"])
             guard let text, let target = target(first, besides: [text.pointer], anyID: true) else { continue }
             let same = frames.filter { $0.value(text.pointer) != nil && $0.value(target.pointer) != nil }
             let group = LearnedGroup(frames: same)
@@ -112,7 +145,9 @@ extension Learner {
             addRoom(group, to: &fields)
             addTime(group, to: &fields)
             let when = evidence.conditions(same, exists: [target.pointer])
-            add([rule("edit", when: when, fields, why: "a message's new text came in so")], when: when, explaining: same)
+            add(
+                [rule("edit", when: when, fields, why: "a message's new text came in so")], when: when, explaining: same
+            )
         }
     }
 
@@ -148,20 +183,26 @@ extension Learner {
 
     private mutating func findReceipts() {
         let stems = ["read", "seen", "receipt"]
-        for frame in evidence.received(called: stems + ["deliver"], but: ["thread", "ready", "already"]) where !isExplained(frame) {
+        for frame in evidence.received(called: stems + ["deliver"], but: ["thread", "ready", "already"])
+        where !isExplained(frame) {
             guard let target = target(frame, besides: [], anyID: true) else { continue }
             let kind = evidence.kind(of: frame)
-            let same = evidence.received.filter { !isExplained($0) && evidence.kind(of: $0) == kind && $0.value(target.pointer) != nil }
+            let same = evidence.received.filter {
+                !isExplained($0) && evidence.kind(of: $0) == kind && $0.value(target.pointer) != nil
+            }
             let group = LearnedGroup(frames: same)
             var fields = LearnedFields()
             let states = group.common.first { leaf in
-                leaf.pointer != evidence.kind && same.allSatisfy { ["sent", "delivered", "read"].contains($0.text(leaf.pointer) ?? "") }
+                leaf.pointer != evidence.kind
+                    && same.allSatisfy { ["sent", "delivered", "read"].contains($0.text(leaf.pointer) ?? "") }
             }
             if let states {
                 fields.set("state", states.pointer, "")
             } else {
                 let isDelivery = kind.map { Words.have($0, ["deliver"]) } ?? false
-                fields.set("state", .object([.init("const", .string(isDelivery ? "delivered" : "read"))]), "by the frame's name")
+                fields.set(
+                    "state", .object([.init("const", .string(isDelivery ? "delivered" : "read"))]),
+                    "by the frame's name")
             }
             fields.set("ids", place(target), "the id of a message")
             addPerson(group, "by.id", "by.name", to: &fields, besides: [target.pointer])
@@ -174,7 +215,8 @@ extension Learner {
             guard let target = target(frame, besides: [], anyID: true) else { continue }
             guard !templates.contains(where: { $0.key == "receipt.read" }) else { break }
             let isUpTo = frame.single.contains { leaf in
-                Words.have(leaf.key, ["upto", "last", "until", "through"]) || Words.have(leaf.value.string ?? "", ["upto"])
+                Words.have(leaf.key, ["upto", "last", "until", "through"])
+                    || Words.have(leaf.value.string ?? "", ["upto"])
             }
             guard isUpTo else {
                 send("receipt.read", listTemplate(frame, target))
@@ -194,21 +236,26 @@ extension Learner {
         let stops = ["stop", "idle", "paus", "end", "clear", "cancel"]
         func isTyping(_ frame: LearnedFrame) -> Bool {
             frame.single.contains { leaf in
-                leaf.value.string.map { Words.isWord($0) && Words.have($0, stems) } ?? false || leaf.value.bool != nil && Words.have(leaf.key, stems)
+                leaf.value.string.map { Words.isWord($0) && Words.have($0, stems) } ?? false
+                    || leaf.value.bool != nil && Words.have(leaf.key, stems)
             }
         }
         func isStop(_ frame: LearnedFrame) -> Bool {
             frame.single.contains { leaf in
-                leaf.value == .bool(false) || leaf.value.string.map { Words.isWord($0) && Words.have($0, stops) } ?? false
+                leaf.value == .bool(false)
+                    || leaf.value.string.map { Words.isWord($0) && Words.have($0, stops) } ?? false
             }
         }
         let frames = evidence.received.filter { !isExplained($0) && isTyping($0) }
-        for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: { $0.key < $1.key }) {
+        for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: {
+            $0.key < $1.key
+        }) {
             let group = LearnedGroup(frames: same)
             var fields = LearnedFields()
             let flag = group.common.first { $0.value.bool != nil }
             let word = group.common.first { leaf in
-                leaf.pointer != evidence.kind && leaf.value.string.map { Words.isWord($0) && Words.have($0, stops + stems + ["start"]) } ?? false
+                leaf.pointer != evidence.kind
+                    && leaf.value.string.map { Words.isWord($0) && Words.have($0, stops + stems + ["start"]) } ?? false
             }
             if let flag {
                 fields.set(
@@ -221,9 +268,12 @@ extension Learner {
                 let values = Set(same.compactMap { $0.text(word.pointer) }).sorted()
                 let map = values.map { JSONValue.Member($0, .string(Words.have($0, stops) ? "stop" : "start")) }
                 fields.set(
-                    "state", .object([.init("ptr", .string(word.pointer)), .init("map", .object(map))]), "by the words that were seen")
+                    "state", .object([.init("ptr", .string(word.pointer)), .init("map", .object(map))]),
+                    "by the words that were seen")
             } else {
-                fields.set("state", .object([.init("const", .string(same.allSatisfy(isStop) ? "stop" : "start"))]), "by the frame's name")
+                fields.set(
+                    "state", .object([.init("const", .string(same.allSatisfy(isStop) ? "stop" : "start"))]),
+                    "by the frame's name")
             }
             addPerson(group, "sender.id", "sender.name", to: &fields)
             addRoom(group, to: &fields)

@@ -5,13 +5,16 @@ import JSONText
 extension Learner {
     mutating func findHistory() {
         for frame in evidence.received where !isExplained(frame) {
-            let same = evidence.received.filter { !isExplained($0) && evidence.kind(of: $0) == evidence.kind(of: frame) }
+            let same = evidence.received.filter {
+                !isExplained($0) && evidence.kind(of: $0) == evidence.kind(of: frame)
+            }
             let when = evidence.conditions(same)
             guard let rule = historyRule(frame, when) else { continue }
             add([rule], when: when, explaining: same)
             break
         }
-        for call in evidence.recording.calls.reversed() where call.method == "GET" && (200..<300).contains(call.status) {
+        for call in evidence.recording.calls.reversed() where call.method == "GET" && (200..<300).contains(call.status)
+        {
             if addCall(call) { break }
         }
     }
@@ -53,14 +56,17 @@ extension Learner {
         if let id = known ?? LearnedGroup.best(ids, Words.ids) { fields.set("id", id.pointer, "") }
         let nonces = Set(sentMessages().flatMap { $0.frame.single.compactMap(\.text) })
         let ref = group.any.first { leaf in
-            Words.nonces.contains(leaf.key) && rows.contains { nonces.contains($0.text(leaf.pointer) ?? "") && $0.text(leaf.pointer) != room }
+            Words.nonces.contains(leaf.key)
+                && rows.contains { nonces.contains($0.text(leaf.pointer) ?? "") && $0.text(leaf.pointer) != room }
         }
         if let ref, ref.pointer != fields.pointers["id"] { fields.set("ref", ref.pointer, "") }
         if let id = person.id { fields.set("sender.id", id.pointer, "") }
         if let name = person.name { fields.set("sender.name", name.pointer, "") }
         addTime(group, to: &fields)
         if let files = attachments(group, text.pointer) { fields.set("attachments", files.json, "") }
-        if let reply = LearnedGroup.best(group.any.filter { $0.text != nil && !fields.used.contains($0.pointer) }, Words.replies) {
+        if let reply = LearnedGroup.best(
+            group.any.filter { $0.text != nil && !fields.used.contains($0.pointer) }, Words.replies)
+        {
             fields.set("replyTo", reply.pointer, "")
         }
         return fields
@@ -84,7 +90,9 @@ extension Learner {
             if let page { members.append(.init("page", .integer(page))) }
             members.append(.init("fields", fields.json))
             set("history", .object(members))
-            reason("history: the app called \(Self.withoutToken(call.url).url), and rows of the answer have a text and a sender")
+            reason(
+                "history: the app called \(Self.withoutToken(call.url).url), and rows of the answer have a text and a sender"
+            )
             return true
         }
         return false
@@ -118,10 +126,14 @@ extension Learner {
                 page = Int64(value).flatMap { (1...1000).contains($0) ? $0 : nil }
                 return "\(name)={limit}"
             case "before", "beforeid", "until", "max", "maxid", "older", "to":
-                let place = value.contains("-") && value.contains(":") ? "before" : value.utf8.count >= 12 && Int64(value) != nil ? "before_ms" : "before_id"
+                let place =
+                    value.contains("-") && value.contains(":")
+                    ? "before" : value.utf8.count >= 12 && Int64(value) != nil ? "before_ms" : "before_id"
                 return "\(name)={?\(place)}"
             case "after", "afterid", "since", "from", "sinceid", "min":
-                let place = value.contains("-") && value.contains(":") ? "since" : value.utf8.count >= 12 && Int64(value) != nil ? "since_ms" : "after"
+                let place =
+                    value.contains("-") && value.contains(":")
+                    ? "since" : value.utf8.count >= 12 && Int64(value) != nil ? "since_ms" : "after"
                 return "\(name)={?\(place)}"
             default: return value == room ? "\(name)={room}" : String(field)
             }
@@ -136,7 +148,9 @@ extension Learner {
             let key = part.replacing("~1", with: "/").replacing("~0", with: "~")
             if case .string(let text)? = found { found = LearnedFrame.unwrapped(text)?.0 }
             let name = String(key)
-            found = found?[name] ?? Int(name).flatMap { index in found?.array.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
+            found =
+                found?[name]
+                ?? Int(name).flatMap { index in found?.array.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
         }
         return found
     }

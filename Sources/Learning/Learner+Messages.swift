@@ -5,7 +5,8 @@ import JSONText
 extension Learner {
     mutating func findMessages() {
         guard let text = textPlace() else {
-            return reason("message: no frame with \(LearnMark.own) or \(LearnMark.other) came in, and none that looks like one")
+            return reason(
+                "message: no frame with \(LearnMark.own) or \(LearnMark.other) came in, and none that looks like one")
         }
         let frames = messageFrames(text)
         let group = LearnedGroup(frames: frames)
@@ -46,12 +47,16 @@ extension Learner {
             guard !isComplaint(frame) else { continue }
             let group = LearnedGroup(frames: [frame])
             for leaf in frame.single where leaf.value.string != nil && leaf.pointer != evidence.kind {
-                guard let rank = Words.texts.firstIndex(of: leaf.key), evidence.kind(of: frame) != leaf.text else { continue }
+                guard let rank = Words.texts.firstIndex(of: leaf.key), evidence.kind(of: frame) != leaf.text else {
+                    continue
+                }
                 let person = group.person(besides: [leaf.pointer])
                 if person.id != nil || person.name != nil { counts[leaf.pointer, default: (0, rank)].count += 1 }
             }
         }
-        return counts.sorted { $0.key < $1.key }.max { ($0.value.count, -$0.value.rank) < ($1.value.count, -$1.value.rank) }?.key
+        return counts.sorted { $0.key < $1.key }.max {
+            ($0.value.count, -$0.value.rank) < ($1.value.count, -$1.value.rank)
+        }?.key
     }
 
     func isComplaint(_ frame: LearnedFrame) -> Bool {
@@ -74,7 +79,8 @@ extension Learner {
     private mutating func addIDs(_ group: LearnedGroup, _ echoed: String?, _ fields: inout LearnedFields) {
         let used = fields.used
         let leaves = group.common.filter { leaf in
-            guard !used.contains(leaf.pointer), leaf.pointer != evidence.kind, let text = leaf.text, Words.isID(text) else {
+            guard !used.contains(leaf.pointer), leaf.pointer != evidence.kind, let text = leaf.text, Words.isID(text)
+            else {
                 return false
             }
             let values = group.frames.compactMap { $0.text(leaf.pointer) }
@@ -82,7 +88,8 @@ extension Learner {
         }
         func score(_ leaf: Leaf) -> Int {
             let isNamed = Words.ids.firstIndex(of: leaf.key).map { 20 - $0 } ?? 0
-            let isOfPerson = leaf.names.dropLast().contains { Words.people.contains($0) } || Words.people.contains(leaf.key)
+            let isOfPerson =
+                leaf.names.dropLast().contains { Words.people.contains($0) } || Words.people.contains(leaf.key)
             let isTime = Words.times.contains(leaf.key)
             let isUsed = group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
             let isTuple = leaf.names.isEmpty
@@ -91,7 +98,11 @@ extension Learner {
         let others = leaves.filter { $0.pointer != echoed }
         let best = others.max { (score($0), $1.pointer) < (score($1), $0.pointer) }
         if let best, score(best) > 0 {
-            fields.set("id", best.pointer, "other in each message" + (evidence.isReferenced(group.frames[0].text(best.pointer) ?? "") ? ", and named again by what the app sent" : ""))
+            fields.set(
+                "id", best.pointer,
+                "other in each message"
+                    + (evidence.isReferenced(group.frames[0].text(best.pointer) ?? "")
+                        ? ", and named again by what the app sent" : ""))
             if let echoed { fields.set("ref", echoed, "what the app gave its message comes back there") }
         } else if let echoed {
             fields.set("id", echoed, "what the app gave its message comes back there")
@@ -103,7 +114,9 @@ extension Learner {
         let ids = Set(group.frames.compactMap { $0.text(id) })
         let leaves = group.any.filter { leaf in
             leaf.pointer != id && !fields.used.contains(leaf.pointer)
-                && group.frames.contains { frame in frame.text(leaf.pointer).map { ids.contains($0) && $0 != frame.text(id) } ?? false }
+                && group.frames.contains { frame in
+                    frame.text(leaf.pointer).map { ids.contains($0) && $0 != frame.text(id) } ?? false
+                }
         }
         return (leaves.first ?? LearnedGroup.best(group.any.filter { $0.text != nil }, Words.replies))?.pointer
     }
@@ -126,7 +139,9 @@ extension Learner {
                 && (value.hasPrefix("http") || value.hasPrefix("/"))
         }
         guard let address else { return nil }
-        let list = address.list ?? String(address.pointer[..<(address.pointer.lastIndex(of: "/") ?? address.pointer.startIndex)])
+        let list =
+            address.list
+            ?? String(address.pointer[..<(address.pointer.lastIndex(of: "/") ?? address.pointer.startIndex)])
         func inside(_ leaf: Leaf) -> String? {
             if address.list != nil { return leaf.list == list ? leaf.inner : nil }
             guard leaf.list == nil, leaf.pointer.hasPrefix(list + "/") else { return nil }
@@ -134,13 +149,17 @@ extension Learner {
         }
         var inner: [JSONValue.Member] = []
         let names: [(String, [String])] = [
-            ("url", [address.key]), ("name", ["name", "filename", "title", "label", "n"]), ("size", ["size", "bytes", "filesize", "length"]),
-            ("mime", ["mime", "mimetype", "contenttype", "type"]), ("width", ["width", "w"]), ("height", ["height", "h"]),
+            ("url", [address.key]), ("name", ["name", "filename", "title", "label", "n"]),
+            ("size", ["size", "bytes", "filesize", "length"]),
+            ("mime", ["mime", "mimetype", "contenttype", "type"]), ("width", ["width", "w"]),
+            ("height", ["height", "h"]),
             ("thumb", ["thumb", "thumbnail", "preview"]), ("fileId", ["fileid", "id"]),
         ]
         for (field, keys) in names {
             let found = leaves.first { leaf in
-                guard keys.contains(leaf.key), let place = inside(leaf), !inner.contains(where: { $0.value.string == place }) else { return false }
+                guard keys.contains(leaf.key), let place = inside(leaf),
+                    !inner.contains(where: { $0.value.string == place })
+                else { return false }
                 return field != "mime" || leaf.value.string?.contains("/") == true
             }
             if let place = found.flatMap(inside) { inner.append(.init(field, .string(place))) }
@@ -198,12 +217,16 @@ extension Learner {
     }
 
     /// Where a message that came back has the app's own id.
-    private func echoedNonce(_ sent: [SentMessage], _ nonce: String?, _ frames: [LearnedFrame], _ text: String) -> String? {
+    private func echoedNonce(_ sent: [SentMessage], _ nonce: String?, _ frames: [LearnedFrame], _ text: String)
+        -> String?
+    {
         guard let nonce else { return nil }
         for one in sent {
             guard let value = one.frame.text(nonce) else { continue }
             for frame in frames where frame.index > one.frame.index {
-                if let leaf = frame.single.first(where: { $0.text == value && $0.pointer != text }) { return leaf.pointer }
+                if let leaf = frame.single.first(where: { $0.text == value && $0.pointer != text }) {
+                    return leaf.pointer
+                }
             }
         }
         return nil
@@ -211,7 +234,9 @@ extension Learner {
 
     private mutating func findOwn(_ sent: [SentMessage], _ nonce: String?, _ echoed: String?, isEchoed: Bool) {
         // The one with the most members shows all that can be there, but a file would stay in each.
-        let plain = sent.filter { one in !one.frame.leaves.contains { ["url", "href", "src", "mime", "mimetype"].contains($0.key) } }
+        let plain = sent.filter { one in
+            !one.frame.leaves.contains { ["url", "href", "src", "mime", "mimetype"].contains($0.key) }
+        }
         let fullest = (plain.isEmpty ? sent : plain).max { $0.frame.leaves.count < $1.frame.leaves.count }
         guard let first = sent.first, let fullest else {
             return reason("encode.message: nothing that the app sent has the text of a message")
@@ -221,7 +246,9 @@ extension Learner {
         if let nonce { maker.places[nonce] = "{{id}}" }
         for leaf in fullest.frame.single where maker.places[leaf.pointer] == nil {
             guard let text = leaf.text else { continue }
-            if Words.replies.contains(leaf.key) || messageIDs.contains(text) && fullest.frame.index != first.frame.index && leaf.pointer != nonce {
+            if Words.replies.contains(leaf.key)
+                || messageIDs.contains(text) && fullest.frame.index != first.frame.index && leaf.pointer != nonce
+            {
                 maker.places[leaf.pointer] = "{{replyTo}}"
                 maker.optional.insert(leaf.pointer)
             }
@@ -231,14 +258,18 @@ extension Learner {
         if let name = person.name { maker.places[name.pointer] = "{{sender.name}}" }
         send("message", template(fullest.frame, maker))
         if person.id != nil || person.name != nil {
-            reason("identity: the app says in each message who speaks. Where the server looks only at the login, say \"identity\": \"single\" and take {{sender.*}} out")
+            reason(
+                "identity: the app says in each message who speaks. Where the server looks only at the login, say \"identity\": \"single\" and take {{sender.*}} out"
+            )
         }
         if echoed != nil {
             set("echo", .string("by-id"))
             reason("echo: by-id, since the app's own message came back with the id that the app gave it")
         } else if let nonce, findAck(sent, nonce) {
             set("echo", .string("ack"))
-            reason("echo: ack, since an answer named the id that the app gave its message, and the message itself did not come back with it")
+            reason(
+                "echo: ack, since an answer named the id that the app gave its message, and the message itself did not come back with it"
+            )
         } else if isEchoed {
             set("echo", .string("by-text"))
             reason("echo: by-text, since the app's own message came back without an id of the app's")
@@ -253,7 +284,8 @@ extension Learner {
         var place: Leaf?
         for one in sent {
             guard let value = one.frame.text(nonce) else { continue }
-            for frame in evidence.received where frame.index > one.frame.index && !isExplained(frame) && !isComplaint(frame) {
+            for frame in evidence.received
+            where frame.index > one.frame.index && !isExplained(frame) && !isComplaint(frame) {
                 guard let leaf = frame.single.first(where: { $0.text == value }) else { continue }
                 guard place == nil || place?.pointer == leaf.pointer else { continue }
                 place = leaf
@@ -264,9 +296,12 @@ extension Learner {
         guard let place, !answers.isEmpty else { return false }
         let group = LearnedGroup(frames: answers)
         let others = group.common.filter { leaf in
-            leaf.pointer != place.pointer && Set(answers.compactMap { $0.text(leaf.pointer) }).count == answers.count && !Words.times.contains(leaf.key) && leaf.text.map { Words.isID($0) && $0 != room } ?? false
+            leaf.pointer != place.pointer && Set(answers.compactMap { $0.text(leaf.pointer) }).count == answers.count
+                && !Words.times.contains(leaf.key) && leaf.text.map { Words.isID($0) && $0 != room } ?? false
         }
-        let referenced = others.first { leaf in answers.contains { evidence.isReferenced($0.text(leaf.pointer) ?? "") && leaf.pointer != evidence.kind } }
+        let referenced = others.first { leaf in
+            answers.contains { evidence.isReferenced($0.text(leaf.pointer) ?? "") && leaf.pointer != evidence.kind }
+        }
         let id = referenced ?? LearnedGroup.best(others, Words.ids)
         var fields = LearnedFields()
         fields.set("state", .object([.init("const", .string("sent"))]), "")
@@ -280,7 +315,9 @@ extension Learner {
         addTime(group, to: &fields)
         addRoom(group, to: &fields)
         let when = evidence.conditions(answers, exists: [id?.pointer, place.pointer].compactMap { $0 })
-        add([rule("receipt", when: when, fields, why: "it came after each message of the app")], when: when, explaining: answers)
+        add(
+            [rule("receipt", when: when, fields, why: "it came after each message of the app")], when: when,
+            explaining: answers)
         return id != nil
     }
 }

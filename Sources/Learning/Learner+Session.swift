@@ -14,7 +14,9 @@ extension Learner {
         ]
         for (event, stems, not) in membership {
             let frames = evidence.received(called: stems, but: not).filter { !isExplained($0) && !isReply($0) }
-            for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: { $0.key < $1.key }) {
+            for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: {
+                $0.key < $1.key
+            }) {
                 let group = LearnedGroup(frames: same)
                 var fields = LearnedFields()
                 addRoom(group, to: &fields)
@@ -34,14 +36,20 @@ extension Learner {
 
     private mutating func findPresence() {
         let states: [String: String] = [
-            "online": "online", "active": "online", "available": "online", "here": "online", "away": "away", "idle": "away",
+            "online": "online", "active": "online", "available": "online", "here": "online", "away": "away",
+            "idle": "away",
             "busy": "away", "dnd": "away", "offline": "offline", "inactive": "offline", "gone": "offline",
         ]
         let frames = evidence.received.filter { frame in
-            !isExplained(frame) && frame.single.contains { states[$0.value.string?.lowercased() ?? ""] != nil && $0.pointer != evidence.kind }
+            !isExplained(frame)
+                && frame.single.contains {
+                    states[$0.value.string?.lowercased() ?? ""] != nil && $0.pointer != evidence.kind
+                }
         }
         guard let first = frames.first,
-            let state = first.single.first(where: { states[$0.value.string?.lowercased() ?? ""] != nil && $0.pointer != evidence.kind })
+            let state = first.single.first(where: {
+                states[$0.value.string?.lowercased() ?? ""] != nil && $0.pointer != evidence.kind
+            })
         else { return }
         let same = frames.filter { evidence.kind(of: $0) == evidence.kind(of: first) && $0.value(state.pointer) != nil }
         let group = LearnedGroup(frames: same)
@@ -50,10 +58,13 @@ extension Learner {
         guard fields.pointers["user.id"] != nil || fields.pointers["user.name"] != nil else { return }
         let words = Set(same.compactMap { $0.text(state.pointer) }).union(["online", "away", "offline"]).sorted()
         let map = words.compactMap { word in states[word.lowercased()].map { JSONValue.Member(word, .string($0)) } }
-        fields.set("state", .object([.init("ptr", .string(state.pointer)), .init("map", .object(map))]), "by its words")
+        fields.set(
+            "state", .object([.init("ptr", .string(state.pointer)), .init("map", .object(map))]), "by its words")
         addRoom(group, to: &fields)
         let when = evidence.conditions(same, exists: [state.pointer])
-        add([rule("presence", when: when, fields, why: "a word for being there or not, beside a person")], when: when, explaining: same)
+        add(
+            [rule("presence", when: when, fields, why: "a word for being there or not, beside a person")], when: when,
+            explaining: same)
     }
 
     // MARK: - Opening
@@ -65,7 +76,8 @@ extension Learner {
         let moment = evidence.recording.moments.first { $0.step == .say }?.frame ?? end
         let pings = Set(pings.map(\.index))
         return evidence.sent.filter { $0.index < min(end, moment) && !pings.contains($0.index) && !isAnswer($0) }
-            .filter { frame in !frame.single.contains { Words.have($0.value.string ?? "", ["typing", "read", "seen"]) } }
+            .filter { frame in !frame.single.contains { Words.have($0.value.string ?? "", ["typing", "read", "seen"]) }
+            }
     }
 
     private var pings: [LearnedFrame] {
@@ -93,7 +105,8 @@ extension Learner {
             maker.places[leaf.pointer] = "{{access_token}}"
             send("auth", template(login, maker))
             token = .frame
-            reason("encode.auth: the app shows a token in the first frames; the room's auth is { type = \"message\", … }")
+            reason(
+                "encode.auth: the app shows a token in the first frames; the room's auth is { type = \"message\", … }")
             answered = evidence.received.first { $0.index > login.index && !isPing($0) && !isExplained($0) }
         } else if let field = evidence.recording.url.flatMap({ Self.withoutToken($0).field }) {
             token = .query(field)
@@ -105,10 +118,14 @@ extension Learner {
             reason("on_open: what the app sent before anything was said")
         }
         let last = rest.last ?? login
-        let ready = last.flatMap { last in evidence.received.first { $0.index > last.index && !isPing($0) && !isExplained($0) } }
+        let ready = last.flatMap { last in
+            evidence.received.first { $0.index > last.index && !isPing($0) && !isExplained($0) }
+        }
         if let answered { findLogin(answered, ready) }
         if let ready, ready.index != answered?.index || answered == nil, !rest.isEmpty {
-            let all = evidence.received.filter { evidence.kind(of: $0) == evidence.kind(of: ready) && evidence.kind != nil || $0.index == ready.index }
+            let all = evidence.received.filter {
+                evidence.kind(of: $0) == evidence.kind(of: ready) && evidence.kind != nil || $0.index == ready.index
+            }
             set("ready_when", evidence.conditions(all.filter { !isExplained($0) }))
             reason("ready_when: the first frame that came after the last one of the opening")
             findWelcome(ready, first: [])
@@ -122,7 +139,8 @@ extension Learner {
         frame.single.first { leaf in
             guard let text = leaf.value.string, text.utf8.count >= 6, leaf.pointer != "/prefix" else { return false }
             let isJWT = text.hasPrefix("ey") && text.utf8.count { $0 == UInt8(ascii: ".") } == 2
-            return isJWT || Words.tokens.contains(leaf.key) && leaf.key != "auth" && leaf.key != "key" || text.hasPrefix("Bearer ")
+            return isJWT || Words.tokens.contains(leaf.key) && leaf.key != "auth" && leaf.key != "key"
+                || text.hasPrefix("Bearer ")
         }
     }
 
@@ -131,16 +149,22 @@ extension Learner {
         var fields = LearnedFields()
         fields.set("state", .object([.init("const", .string("ok"))]), "")
         let when = evidence.conditions([frame])
-        findWelcome(frame, first: [rule("auth", when: when, fields, isFollowed: true, why: "it answered the frame with the token")])
+        findWelcome(
+            frame,
+            first: [rule("auth", when: when, fields, isFollowed: true, why: "it answered the frame with the token")])
     }
 
     /// What the first frame says besides: who we are, the topic, who is there.
     private mutating func findWelcome(_ frame: LearnedFrame, first: [JSONValue]) {
         let when = evidence.conditions([frame])
         var rules = first
-        let own = frame.single.filter { leaf in leaf.names.contains { ["you", "self", "me", "myself", "account"].contains($0) } }
+        let own = frame.single.filter { leaf in
+            leaf.names.contains { ["you", "self", "me", "myself", "account"].contains($0) }
+        }
         var identity = LearnedFields()
-        if let id = LearnedGroup.best(own.filter { $0.names.count > 1 || true }, Words.personIDs + ["you", "self", "me"]) {
+        if let id = LearnedGroup.best(
+            own.filter { $0.names.count > 1 || true }, Words.personIDs + ["you", "self", "me"])
+        {
             identity.set("user.id", id.pointer, "")
         }
         if let name = LearnedGroup.best(own, Words.names), name.pointer != identity.pointers["user.id"] {
@@ -149,13 +173,18 @@ extension Learner {
         if !identity.members.isEmpty {
             rules.append(rule("self", when: when, identity, isFollowed: true, why: "it says who the app is"))
         }
-        if let topic = frame.single.first(where: { ["topic", "subject", "purpose"].contains($0.key) && $0.value.string != room }) {
+        if let topic = frame.single.first(where: {
+            ["topic", "subject", "purpose"].contains($0.key) && $0.value.string != room
+        }) {
             var fields = LearnedFields()
             fields.set("text", topic.pointer, "by its name")
             rules.append(rule("topic", when: when, fields, isFollowed: true, why: "the room's topic"))
         }
         let members = frame.leaves.first { leaf in
-            leaf.list != nil && leaf.names.contains { ["members", "users", "people", "participants", "online", "here", "presences"].contains($0) }
+            leaf.list != nil
+                && leaf.names.contains {
+                    ["members", "users", "people", "participants", "online", "here", "presences"].contains($0)
+                }
         }
         if let list = members?.list {
             var fields = LearnedFields()
@@ -164,7 +193,8 @@ extension Learner {
             if let name = LearnedGroup.best(inner, Words.names) { fields.set("user.name", name.inner, "") }
             if fields.members.isEmpty, inner.first?.inner.isEmpty == true { fields.set("user.name", "", "") }
             if !fields.members.isEmpty {
-                rules.append(rule("join", when: when, fields, each: list, isFollowed: true, why: "everybody who is there"))
+                rules.append(
+                    rule("join", when: when, fields, each: list, isFollowed: true, why: "everybody who is there"))
             }
         }
         let history = historyRule(frame, when)
@@ -193,31 +223,48 @@ extension Learner {
             var maker = maker(for: first)
             if let ref = LearnedGroup.best(first.single, Words.nonces) { maker.places[ref.pointer] = "{{ref}}" }
             set("ping", .object([.init("every", .integer(every)), .init("frame", template(first, maker))]))
-            reason("ping: the app sends it by itself" + (pauses.isEmpty ? "; how often is a guess" : ", about that often"))
+            reason(
+                "ping: the app sends it by itself" + (pauses.isEmpty ? "; how often is a guess" : ", about that often"))
         }
         // The answer has the ping's own topic, which nothing else has.
         let topics = pings.flatMap(\.single).filter { leaf in
-            leaf.value.string.map { Words.isWord($0) && $0.utf8.count > 3 && $0 != room && !Words.pings.contains(Words.plain($0)) } ?? false
+            leaf.value.string.map {
+                Words.isWord($0) && $0.utf8.count > 3 && $0 != room && !Words.pings.contains(Words.plain($0))
+            } ?? false
                 && leaf.pointer != evidence.kind
         }
         let answers = evidence.received.filter { frame in
             !isExplained(frame) && topics.contains { frame.value($0.pointer) == $0.value }
         }
-        if let topic = topics.first(where: { leaf in answers.contains { $0.value(leaf.pointer) == leaf.value } }), !answers.isEmpty {
+        if let topic = topics.first(where: { leaf in answers.contains { $0.value(leaf.pointer) == leaf.value } }),
+            !answers.isEmpty
+        {
             let when = JSONValue.object([.init(topic.pointer, topic.value)])
-            add([rule("pong", when: when, LearnedFields(), why: "it answers the app's ping")], when: when, explaining: answers)
+            add(
+                [rule("pong", when: when, LearnedFields(), why: "it answers the app's ping")], when: when,
+                explaining: answers)
         }
         let theirs = evidence.received.filter { !isExplained($0) && isPing($0) }
-        for (_, same) in Dictionary(grouping: theirs, by: { evidence.kind(of: $0) ?? "" }).sorted(by: { $0.key < $1.key }) {
+        for (_, same) in Dictionary(grouping: theirs, by: { evidence.kind(of: $0) ?? "" }).sorted(by: {
+            $0.key < $1.key
+        }) {
             guard let frame = same.first else { continue }
             let when = evidence.conditions(same)
-            let isPong = frame.single.contains { Words.plain($0.value.string ?? "") == "pong" } || !pings.isEmpty && !evidence.isPrefixed
+            let isPong =
+                frame.single.contains { Words.plain($0.value.string ?? "") == "pong" }
+                || !pings.isEmpty && !evidence.isPrefixed
             if isPong {
-                add([rule("pong", when: when, LearnedFields(), why: "it answers the app's ping")], when: when, explaining: same)
+                add(
+                    [rule("pong", when: when, LearnedFields(), why: "it answers the app's ping")], when: when,
+                    explaining: same)
                 continue
             }
-            if let answer = evidence.sent.first(where: { $0.index > frame.index && $0.index <= frame.index + 2 && isAnswer($0) }) {
-                set("reply", .array([.object([.init("when", when), .init("send", template(answer, maker(for: answer)))])]))
+            if let answer = evidence.sent.first(where: {
+                $0.index > frame.index && $0.index <= frame.index + 2 && isAnswer($0)
+            }) {
+                set(
+                    "reply",
+                    .array([.object([.init("when", when), .init("send", template(answer, maker(for: answer)))])]))
                 reason("reply: the app answers such a frame at once")
             }
             add([rule("ignore", when: when, LearnedFields(), why: "the backend's ping")], when: when, explaining: same)
@@ -228,17 +275,29 @@ extension Learner {
 
     private mutating func findErrors() {
         let frames = evidence.received.filter { !isExplained($0) && isComplaint($0) }
-        for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: { $0.key < $1.key }) {
+        for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: {
+            $0.key < $1.key
+        }) {
             let leaves = LearnedGroup(frames: same).any.filter { $0.pointer != evidence.kind }
             var fields = LearnedFields()
-            if let code = LearnedGroup.best(leaves, ["code", "reason", "errorcode", "status", "why"]) { fields.set("code", code.pointer, "") }
+            if let code = LearnedGroup.best(leaves, ["code", "reason", "errorcode", "status", "why"]) {
+                fields.set("code", code.pointer, "")
+            }
             let words = leaves.filter { $0.value.string != nil && !fields.used.contains($0.pointer) }
-            if let text = LearnedGroup.best(words, ["message", "text", "detail", "error", "description", "msg", "reason"]) {
+            if let text = LearnedGroup.best(
+                words, ["message", "text", "detail", "error", "description", "msg", "reason"])
+            {
                 fields.set("text", text.pointer, "")
             }
-            if let ref = LearnedGroup.best(leaves, Words.nonces) { fields.set("ref", ref.pointer, "of the message that was refused") }
-            if let retry = LearnedGroup.best(leaves, ["retryafter", "retry", "retryin", "wait"]) { fields.set("retry", retry.pointer, "seconds") }
-            if let retry = LearnedGroup.best(leaves, ["retryafterms", "retryms"]) { fields.set("retry_ms", retry.pointer, "") }
+            if let ref = LearnedGroup.best(leaves, Words.nonces) {
+                fields.set("ref", ref.pointer, "of the message that was refused")
+            }
+            if let retry = LearnedGroup.best(leaves, ["retryafter", "retry", "retryin", "wait"]) {
+                fields.set("retry", retry.pointer, "seconds")
+            }
+            if let retry = LearnedGroup.best(leaves, ["retryafterms", "retryms"]) {
+                fields.set("retry_ms", retry.pointer, "")
+            }
             guard fields.pointers["code"] != nil || fields.pointers["text"] != nil else { continue }
             let when = evidence.conditions(same)
             add([rule("error", when: when, fields, why: "by its name")], when: when, explaining: same)

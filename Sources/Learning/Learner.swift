@@ -97,7 +97,9 @@ public struct Learner {
             }
             // The topic of Phoenix has its place in a tuple.
             for leaf in frame.single where leaf.names.isEmpty {
-                if let text = leaf.value.string, text.hasPrefix("room") || text.contains(":") { values[text, default: 0] += 1 }
+                if let text = leaf.value.string, text.hasPrefix("room") || text.contains(":") {
+                    values[text, default: 0] += 1
+                }
             }
         }
         room = values.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
@@ -119,7 +121,8 @@ public struct Learner {
 
     /// A person's fields under `id` and `name`.
     func addPerson(
-        _ group: LearnedGroup, _ id: String, _ name: String, to fields: inout LearnedFields, besides more: Set<String> = []
+        _ group: LearnedGroup, _ id: String, _ name: String, to fields: inout LearnedFields,
+        besides more: Set<String> = []
     ) {
         let person = group.person(besides: fields.used.union(more))
         if let leaf = person.id { fields.set(id, leaf.pointer, "") }
@@ -169,11 +172,15 @@ public struct Learner {
             guard let kind = evidence.kind, let value = frame.text(kind), known.insert(value).inserted else { continue }
             let when = evidence.conditions(rest.filter { $0.text(kind) == value })
             rules.append(
-                rule("ignore", when: when, LearnedFields(), why: "no meaning found; such a frame: \(frame.json.text.prefix(200))"))
+                rule(
+                    "ignore", when: when, LearnedFields(),
+                    why: "no meaning found; such a frame: \(frame.json.text.prefix(200))"))
         }
         var members: [JSONValue.Member] = [
             .init("dialect", .string("custom")),
-            .init("comment", .array((["Proposed by chatbridge learn. Look at each guess."] + reasons).map { .string($0) })),
+            .init(
+                "comment", .array((["Proposed by chatbridge learn. Look at each guess."] + reasons).map { .string($0) })
+            ),
         ]
         if evidence.isPrefixed { members.append(.init("frames", .string("prefixed"))) }
         members += settings.map { .init($0.key, $0.value) }

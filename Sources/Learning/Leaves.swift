@@ -181,7 +181,9 @@ enum Words {
 
     /// A word of a protocol, and nothing that a person wrote or a machine made up.
     static func isWord(_ text: String) -> Bool {
-        guard (1...40).contains(text.utf8.count), !text.contains(" "), !LearnMark.all.contains(text) else { return false }
+        guard (1...40).contains(text.utf8.count), !text.contains(" "), !LearnMark.all.contains(text) else {
+            return false
+        }
         let digits = text.utf8.count { ASCII.isDigit($0) }
         return digits * 2 < text.utf8.count || text.utf8.count <= 3
     }

@@ -55,7 +55,8 @@ struct PrettyJSON {
             }
             return "{\n" + parts.joined(separator: ",\n") + "\n" + indent + "}"
         case .array(let elements) where !elements.isEmpty:
-            return "[\n" + elements.map { inner + lines($0, inner, first: 0) }.joined(separator: ",\n") + "\n" + indent + "]"
+            return "[\n" + elements.map { inner + lines($0, inner, first: 0) }.joined(separator: ",\n") + "\n" + indent
+                + "]"
         default: return flat
         }
     }

@@ -45,7 +45,8 @@ struct FrameTapTests {
 
     @Test("a request names the backend as its host, and asks for nothing compressed")
     func requests() {
-        let head = "GET /ws?x=1 HTTP/1.1\r\nhost: 127.0.0.1:9\r\nOrigin: http://127.0.0.1:9\r\nUpgrade: websocket\r\n"
+        let head =
+            "GET /ws?x=1 HTTP/1.1\r\nhost: 127.0.0.1:9\r\nOrigin: http://127.0.0.1:9\r\nUpgrade: websocket\r\n"
             + "Connection: Upgrade\r\nSec-WebSocket-Extensions: permessage-deflate\r\nCookie: a=b\r\n\r\n"
         let request = TappedRequest(head: Array(head.utf8), host: "chat.example", origin: "https://chat.example")
         #expect(request?.isUpgrade == true)

@@ -125,7 +125,10 @@ struct ConfigurationDialectsTests {
         "a token that no frame shows, and a frame for it that is never sent",
         arguments: [
             ("message", false, "the dialect mine has no frame for a token"),
-            ("bearer", true, "shows the token by a frame, encode.auth, which is only sent with auth of type \"message\""),
+            (
+                "bearer", true,
+                "shows the token by a frame, encode.auth, which is only sent with auth of type \"message\""
+            ),
             ("message", true, ""), ("bearer", false, ""),
         ])
     func tokenFrames(_ type: String, _ hasFrame: Bool, _ complaint: String) {

@@ -136,7 +136,8 @@ struct CustomDefinitionTests {
             "a frame that shows the token is \"encode.auth\""),
         Mistake(#"{"decode":[],"encode":{"auth":{"t":"{{access_token}}"}}}"#, "/encode/auth", "needs an \"auth\" rule"),
         Mistake(
-            #"{"decode":[{"event":"auth","fields":{"state":{"const":"failed"}}}],"encode":{"auth":{}}}"#, "/encode/auth",
+            #"{"decode":[{"event":"auth","fields":{"state":{"const":"failed"}}}],"encode":{"auth":{}}}"#,
+            "/encode/auth",
             "that can say \"ok\""),
         Mistake(rule(#""event":"ignore","then":"stop""#), "/decode/0/then", "is not \"continue\""),
         Mistake(rule(#""event":"topic""#), "/decode/0/fields", "needs \"text\""),

@@ -289,7 +289,8 @@ struct CustomDialectTests {
             let decoded = decode(dialect, Array(#"{"c":"slow",\#(member)}"#.utf8))
             #expect(
                 decoded
-                    == .events([.error(ChatError(code: "slow", text: "", isFatal: false, retryAfterMilliseconds: wait))]),
+                    == .events([.error(ChatError(code: "slow", text: "", isFatal: false, retryAfterMilliseconds: wait))]
+                    ),
                 "\(member)")
         }
     }
@@ -347,7 +348,10 @@ struct CustomDialectTests {
         func texts(_ frames: [EncodedFrame]?) -> [String] {
             (frames ?? []).map { String(decoding: $0.bytes, as: UTF8.self) }
         }
-        #expect(texts(dialect.encode(.message(ChatMessage(text: "hi")), context: context).frames) == [#"42["msg",{"t":"hi"}]"#])
+        #expect(
+            texts(dialect.encode(.message(ChatMessage(text: "hi")), context: context).frames) == [
+                #"42["msg",{"t":"hi"}]"#
+            ])
         #expect(
             texts(dialect.encode(.subscribe(room: "ops", limit: nil), context: context).frames)
                 == ["40", #"42["join",{"room":"ops"}]"#])

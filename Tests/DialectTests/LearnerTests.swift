@@ -159,7 +159,8 @@ struct LearnerTests {
         let rule = try #require(proposal.description["decode"]?.array?.first { $0["event"]?.string == "message" })
         let fields: [String: [String]] = [
             "envelope": ["/body", "/message_id", "/sender_name"], "plainjson": ["/text", "/id", "/senderName"],
-            "swiftchat": ["/message", "/id", "/user"], "typed": ["/payload/text", "/payload/id", "/payload/senderName"],
+            "swiftchat": ["/message", "/id", "/user"],
+            "typed": ["/payload/text", "/payload/id", "/payload/senderName"],
         ]
         #expect(["text", "id", "sender.name"].map { rule["fields"]?[$0]?.string } == fields[name])
         #expect(proposal.description["encode"]?["message"] != nil)

@@ -1,4 +1,5 @@
 import Configuration
+import DescribedDialects
 import IRCServer
 
 /// The commands that need no network: they write text and return an exit code.
@@ -22,6 +23,8 @@ enum OfflineCommands {
         IRCSurface.sections.map { ($0.name, $0.text) } + [
             ("configuration-keys", ConfigurationTable.text), ("help", "```\n\(CommandHelp.text(nil))```"),
             ("events", LogEventTable.text), ("metrics", MetricsTable.page),
+            ("described-keys", CustomReference.keys), ("described-words", CustomReference.words),
+            ("described-events", CustomReference.events), ("described-templates", CustomReference.templates),
         ]
     }
 

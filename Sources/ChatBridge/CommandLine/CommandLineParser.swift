@@ -233,7 +233,8 @@ enum CommandLineParser {
             throw UsageError(message: "\"learn\" takes a URL or --frames, not both")
         }
         guard options.url != nil || options.frames != nil else {
-            throw UsageError(message: "\"learn\" needs the URL of a socket, as wss://chat.example.com/ws, or --frames FILE")
+            throw UsageError(
+                message: "\"learn\" needs the URL of a socket, as wss://chat.example.com/ws, or --frames FILE")
         }
         if options.url == nil, options.proxy != nil || !options.sends.isEmpty {
             throw UsageError(message: "--proxy and --send go with a URL")

@@ -93,7 +93,8 @@ struct TappedRequest: Equatable {
         kept.insert("Host: \(host)", at: 0)
         if fields.contains(where: { name($0) == "origin" }) { kept.append("Origin: \(origin)") }
         if !isUpgrade { kept.append("Connection: close") }
-        self.head = Array((["\(method) \(target) HTTP/1.1"] + kept).map { $0 + "\r\n" }.joined().utf8) + Array("\r\n".utf8)
+        self.head =
+            Array((["\(method) \(target) HTTP/1.1"] + kept).map { $0 + "\r\n" }.joined().utf8) + Array("\r\n".utf8)
     }
 
     /// Where the head ends; nil: it does not yet.

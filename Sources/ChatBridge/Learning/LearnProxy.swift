@@ -1,4 +1,5 @@
 import BridgeTypes
+import ChatModel
 import HTTPProtocol
 import JSONText
 import Learning
@@ -98,7 +99,8 @@ final class LearnProxy: RecordingSource, TransportDelegate {
         passage.answer.append(contentsOf: bytes)
         guard request.isUpgrade, let end = TappedRequest.end(of: passage.answer) else { return }
         guard passage.answer.starts(with: Array("HTTP/1.1 101".utf8)) else {
-            return noted("the backend refused the app: \(String(decoding: passage.answer.prefix { $0 != 0x0D }, as: UTF8.self))")
+            return noted(
+                "the backend refused the app: \(String(decoding: passage.answer.prefix { $0 != 0x0D }, as: UTF8.self))")
         }
         passage.isOpen = true
         opened("\(backend.isSecure ? "wss" : "ws")://\(backend.hostHeader)\(request.target)")
@@ -143,7 +145,8 @@ final class LearnClient: RecordingSource, TransportDelegate {
         self.sends = sends
         var random = SystemRandomNumberGenerator()
         handshake = try WebSocketClientHandshake(
-            url: url, userAgent: userAgent, nonce: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+            url: url, userAgent: userAgent, nonce: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+        )
     }
 
     func begin(_ transport: Transport) {
