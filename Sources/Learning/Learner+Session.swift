@@ -29,9 +29,9 @@ extension Learner {
         }
     }
 
-    /// Whether it answers a frame that the app sent to get in.
+    /// Whether it answers a frame that the app sent to get in: it is the first that came in after it.
     private func isReply(_ frame: LearnedFrame) -> Bool {
-        opening.contains { $0.index < frame.index && frame.index <= $0.index + 2 }
+        opening.contains { sent in evidence.received.first { $0.index > sent.index }?.index == frame.index }
     }
 
     private mutating func findPresence() {
