@@ -19,9 +19,8 @@ public enum CustomReference {
     public static var templates: String {
         let everywhere = Set(CustomTemplateNames.everywhere)
         let rows = CustomCommandKind.allCases.map { kind in
-            let keys = [kind.rawValue] + kind.words.map { "\(kind.rawValue).\($0)" }
             let names = kind.names.known.filter { !everywhere.contains($0) }.map(\.rawValue)
-            return "| \(keys.map { "`\($0)`" }.joined(separator: " ")) | \(names.joined(separator: ", ")) |"
+            return "| `\(kind.rawValue)` | \(names.joined(separator: ", ")) |"
         }
         let values = CustomTemplateNames.everywhere.map { "`\($0.rawValue)`" }.joined(separator: ", ")
         return table("key", "values that a template can use, besides \(values)", rows)
@@ -46,9 +45,9 @@ public enum CustomReference {
     }
 
     /// All keys of a description.
-    public static var keys: String { CustomDefinition.keys.map { "`\($0)`" }.joined(separator: " ") + "\n" }
+    public static var keys: String { CustomDefinition.keys.map { "`\($0)`" }.joined(separator: " ") }
 
     private static func table(_ left: String, _ right: String, _ rows: [String]) -> String {
-        (["| \(left) | \(right) |", "| --- | --- |"] + rows).map { $0 + "\n" }.joined()
+        (["| \(left) | \(right) |", "| --- | --- |"] + rows).joined(separator: "\n")
     }
 }

@@ -140,7 +140,11 @@ final class Channel {
     private func enter(_ arrival: RoomArrival, batch: String? = nil, in room: Room) {
         let who = arrival.who
         var lines = [Self.join(who, arrival.realname, in: room, context)]
-        if let away = arrival.away { lines.append(IRCMessage(source: who.source, command: "AWAY", params: [away])) }
+        if let away = arrival.away {
+            lines.append(
+                IRCMessage(
+                    tags: who.tags(at: context.now.wall), source: who.source, command: "AWAY", params: [away]))
+        }
         for var line in lines {
             if let batch { line.setTag("batch", batch) }
             broadcast(line, in: room)
