@@ -115,15 +115,15 @@ final class LearnProxy: RecordingSource, TransportDelegate {
             passages[other] = nil
             transport.closeAfterFlush(other, linger: Self.linger)
         }
-        guard id != passage.app, let request = passage.request else { return }
+        guard let request = passage.request else { return }
         if passage.isOpen { return noted("the app is no longer connected") }
-        if passage.answer.isEmpty { return noted("\(backend.host) cannot be reached: \(end)") }
-        if let (status, body) = TappedRequest.answer(passage.answer), let json = try? JSONValue(parsing: body),
-            json.object != nil || json.array != nil
-        {
-            let url = "\(backend.isSecure ? "https" : "http")://\(backend.hostHeader)\(request.target)"
-            called(RecordedCall(method: request.method, url: url, status: status, answer: json))
-        }
+        if passage.answer.isEmpty, id != passage.app { return noted("\(backend.host) cannot be reached: \(end)") }
+        // The app may hang up first, once it has the whole answer.
+        guard !request.isUpgrade, let (status, body) = TappedRequest.answer(passage.answer),
+            let json = try? JSONValue(parsing: body), json.object != nil || json.array != nil
+        else { return }
+        let url = "\(backend.isSecure ? "https" : "http")://\(backend.hostHeader)\(request.target)"
+        called(RecordedCall(method: request.method, url: url, status: status, answer: json))
     }
 }
 
