@@ -16,6 +16,7 @@ Prints {"port": N} when it listens. Lines on standard input, each answered by a 
     log             what was said
     say NAME TEXT   a person speaks
     links           how many sockets there are
+    people          how many of them are in the room
     drop            tears all sockets off
     lose 1|0        messages are taken, and their sender's socket is torn off before it hears of it
     refuse CODE     the next message is refused
@@ -339,6 +340,8 @@ def obey(shape, line):
         return shape.log
     if word == "links":
         return len(shape.links)
+    if word == "people":
+        return sum(link.name is not None for link in shape.links)
     if word == "say":
         name, _, text = rest.partition(" ")
         shape.say(name, text)

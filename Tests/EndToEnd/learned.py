@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -234,3 +235,51 @@ def the_same_is_learned_through_the_proxy():
         ann = one.irc("ann")
         ann.say("#lobby", "hello")
         wait_until(lambda: one.taken("hello") == 1, lambda: "it is taken: %r" % one.shape.texts())
+
+
+@scenario
+def an_edited_description_is_taken_up_without_disconnecting_anybody():
+    with Learned("echo") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct({"decode": [{"when": {"/type": "message", "/userName": "Remy"}, "event": "ignore"}]})
+        one.start()
+        ann = one.irc("ann")
+        one.shape.do("say Remy unheard")
+        one.shape.do("say Linguini heard")
+        ann.expect_text("heard")
+        with open(one.path("mine.json"), encoding="utf-8") as file:
+            description = json.load(file)
+        description["decode"] = description["decode"][1:]
+        one.write("mine.json", json.dumps(description))
+        ups = one.ups()
+        one.bridge.process.send_signal(signal.SIGHUP)
+        one.wait_up(ups + 1)
+        assert one.bridge.log_entries("reloaded")[-1]["changes"] == "rooms-reconnected lobby", one.bridge.log()[-1000:]
+        one.shape.do("say Remy now")
+        ann.expect_text("now")
+        assert "unheard" not in ann.texts(), ann.texts()
+        # Confirmed in another way: at the next start.
+        one.correct({"echo": "by-text"})
+        one.bridge.process.send_signal(signal.SIGHUP)
+        entry = one.bridge.logged("reload-deferred", "warn", "key")
+        assert entry["key"] == "dialects.mine", entry
+        ann.barrier()
+
+
+@scenario
+def a_live_connection_hears_what_comes_in():
+    with Learned("echo") as one:
+        process = subprocess.Popen(
+            [peer.BINARY_PATH, "learn", "ws://127.0.0.1:%d/ws" % one.shape.port, "--name", "mine", "--send",
+             '{"type":"subscribe","channel":"lobby"}'],
+            cwd=one.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: one.shape.do("people") == 1, "it is in the room")
+        one.shape.do("say ann learn-2")
+        process.stdin.write("\n\n")
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE) == 0, rest
+        process.stdout.close()
+        with open(one.path("mine.json"), encoding="utf-8") as file:
+            rules = json.load(file)["decode"]
+        assert any(rule["event"] == "message" and rule["fields"]["text"] == "/content" for rule in rules), rules
