@@ -64,7 +64,8 @@ struct DocumentationTests {
 
     @Test("what pages have of the program's tables is up to date, and every table has a place")
     func tables() throws {
-        let pages = try ["README.md", "docs/EVENTS.md", "docs/IRC.md", "docs/METRICS.md", "docs/backends/custom.md"].map {
+        let pages = try ["README.md", "docs/EVENTS.md", "docs/IRC.md", "docs/METRICS.md", "docs/backends/custom.md"].map
+        {
             try RepositoryFile.text($0)
         }
         for section in OfflineCommands.documentation {
