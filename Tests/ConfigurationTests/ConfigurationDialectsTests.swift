@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import ChatModel
 import DescribedDialects
 import Dialects
 import Foundation

@@ -162,7 +162,7 @@ struct LearnerTests {
             "swiftchat": ["/message", "/id", "/user"],
             "typed": ["/payload/text", "/payload/id", "/payload/senderName"],
         ]
-        #expect(["text", "id", "sender.name"].map { rule["fields"]?[$0]?.string } == fields[name])
+        #expect(["text", "id", "sender.name"].map { rule["fields"]?[$0]?.string ?? "" } == fields[name])
         #expect(proposal.description["encode"]?["message"] != nil)
     }
 }
