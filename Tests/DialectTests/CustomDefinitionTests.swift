@@ -289,7 +289,11 @@ struct CustomDefinitionTests {
             $0.typingOut == .startStop
         },
         Trait(#"{"decode":[],"encode":{"typing.start":[]}}"#, "typing that only starts") { $0.typingOut == .startOnly },
-        Trait(#"{"decode":[],"on_open":[[]],"encode":{"auth":["{{access_token}}"]}}"#, "opening") {
+        Trait(
+            #"""
+            {"decode":[{"event":"auth","fields":{"state":"/s"}}],"on_open":[[]],"encode":{"auth":["{{access_token}}"]}}
+            """#, "opening"
+        ) {
             $0.opening == [.authenticates, .subscribes]
         },
         Trait(#"{"decode":[],"ready_when":{"/a":1}}"#, "ready_when") { $0.waitsForReady },

@@ -118,7 +118,7 @@ enum CommandTable {
                 "Asks for ten things to be done in the backend's own app, and guesses from the",
                 "frames what they mean. Writes NAME.json, NAME.toml and NAME.frames.jsonl, and",
                 "never over files that exist. With --frames the recording is all there is.",
-            ]),
+            ], place: .tool),
         CommandRow(
             name: .config, summary: "show the configuration, its defaults, or what a key means",
             operandName: "default|show|explain KEY", maxOperands: 2, flags: [],
