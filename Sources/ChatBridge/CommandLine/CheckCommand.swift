@@ -1,4 +1,5 @@
 import Configuration
+import DescribedDialects
 import IRCServer
 
 /// The commands that need no network: they write text and return an exit code.
@@ -23,6 +24,8 @@ enum OfflineCommands {
             ("configuration-keys", ConfigurationTable.text), ("help", "```\n\(CommandHelp.text(nil))```"),
             ("cli-commands", CommandReference.commands), ("cli-variables", CommandReference.variables),
             ("events", LogEventTable.text), ("metrics", MetricsTable.page),
+            ("described-keys", CustomReference.keys), ("described-words", CustomReference.words),
+            ("described-events", CustomReference.events), ("described-templates", CustomReference.templates),
         ]
     }
 
