@@ -21,7 +21,7 @@ public struct CustomDefinition: Sendable {
     }
 
     enum Files: String, CaseIterable, Sendable {
-        /// Their addresses open for anybody.
+        /// Their addresses open for any client.
         case `public`
         /// They open with the account's token alone.
         case token
