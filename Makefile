@@ -6,7 +6,8 @@
 #   make soak                 kills, cuts, stalls, a full disk, clock jumps: no message lost, duplicated or reordered
 #                             (SOAK=20m, SEED=n)
 #   make pictures             those in docs/pictures, of the demo in a headless Chromium
-#   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
+#   make check                formatting, dependency directions, warnings, generated documentation, counts of a message's work,
+#                             sanitizers
 #   make conformance          the long suites, each within an hour on two cores: conformance-laws (with many seeds),
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients, a browser) and
 #                             conformance-autobahn
@@ -67,6 +68,7 @@ check: setup
 	scripts/test-alerts
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
+	scripts/check-counts
 	SOCKETS='$(SOCKETS)' scripts/sanitize
 
 conformance: conformance-laws conformance-scenarios conformance-clients conformance-autobahn

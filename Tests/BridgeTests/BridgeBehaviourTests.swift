@@ -323,6 +323,26 @@ struct BridgeBehaviourTests {
         #expect(fanOuts == [1000, 1000, 1000, 1000], "a JOIN and a PRIVMSG, each for two ways of showing them")
     }
 
+    @Test(
+        "messages of one read are one action for those who are shown them alike, and each line is there once, in order")
+    func burst() throws {
+        let harness = try Self.harness()
+        for client in UInt64(1)...3 { Self.enter(harness, client, caps: "message-tags server-time") }
+        _ = harness.takeOutputs()
+        let frames = (1...5).flatMap { number in
+            let frame = ScriptedUpstream().frame(Array(Self.message(number).utf8), isBinary: false)
+            return frame.withUnsafeBytes { Array($0) }
+        }
+        frames.withUnsafeBytes { harness.bridge.upstreamReceived(RoomID(index: 0), $0, now: harness.clock.now) }
+        let fanOuts = harness.bridge.takeActions().compactMap { action -> String? in
+            if case .fanOut(let lines, _, _) = action { lines.text } else { nil }
+        }
+        #expect(fanOuts.count == 1)
+        let lines = fanOuts.joined().split(separator: "\r\n").filter { $0.contains(" PRIVMSG ") }
+        #expect(lines.count == 5)
+        for (number, line) in zip(1...5, lines) { #expect(line.hasSuffix(" PRIVMSG #lobby :b\(number)"), "\(line)") }
+    }
+
     @Test("ten thousand people leave in one sweep after half an hour")
     func massLeave() throws {
         let harness = try Self.harness()
