@@ -43,8 +43,7 @@ final class Mirror {
         self.plan = plan
         legs = plan.legs.map { MirrorLeg($0.rooms, to: $0.to, random: random) }
         // Another connection reads again what the rooms have not taken.
-        let keepsHeld = before?.plan.network == plan.network
-        held = keepsHeld ? before?.held ?? HeldArrivals() : HeldArrivals()
+        held = (before?.plan.network == plan.network ? before?.held : nil) ?? HeldArrivals()
         if let before {
             (ids, taken, takenInOrder) = (before.ids, before.taken, before.takenInOrder)
         } else {

@@ -101,7 +101,7 @@ package final class IRCNetwork {
     var toldAt: [String: MonotonicInstant] = [:]
     /// Attempts since the last usable connection.
     private var failures = 0
-    /// Usable connections in a row that did not last.
+    /// Usable connections since the last one that lasted, with that one.
     private var shortConnections = 0
     private var isStopping = false
     private var closingAt: MonotonicInstant?
