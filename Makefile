@@ -6,7 +6,8 @@
 #   make soak                 kills, cuts, stalls, a full disk, clock jumps: no message lost, duplicated or reordered
 #                             (SOAK=20m, SEED=n)
 #   make pictures             those in docs/pictures, of the demo in a headless Chromium
-#   make check                formatting, dependency directions, warnings, generated documentation, sanitizers
+#   make docs                 the site of the documentation, .build-docs/site, by MkDocs
+#   make check                scripts, documents, formatting, dependency directions, warnings, sanitizers
 #   make conformance          the long suites, each within an hour on two cores: conformance-laws (with many seeds),
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients, a browser) and
 #                             conformance-autobahn
@@ -26,7 +27,7 @@ SEED ?=
 # The factor of property-test cases relative to `make test`: half an hour on two cores.
 LAW_FACTOR ?= 30
 
-.PHONY: setup build run test pictures soak check bench format clean
+.PHONY: setup build run test pictures docs soak check bench format clean
 .PHONY: binary install uninstall archive deb image release test-packaging
 .PHONY: conformance conformance-laws conformance-scenarios conformance-clients conformance-autobahn
 
@@ -53,12 +54,19 @@ test: setup
 
 pictures: setup
 	scripts/make-pictures
+	scripts/make-plots
+
+docs: setup
+	scripts/make-docs
 
 soak: setup
 	SOAK=$(SOAK) SEED=$(SEED) scripts/soak
 
 check: setup
 	scripts/check-scripts
+	scripts/check-documents
+	scripts/test-check-documents
+	scripts/make-plots --check
 	$(SWIFT) format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 	scripts/check-imports
 	scripts/test-check-imports
@@ -125,4 +133,4 @@ format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 
 clean:
-	rm -rf .build .build-release .build-asan .build-tsan Benchmarks/.build
+	rm -rf .build .build-docs .build-release .build-asan .build-tsan Benchmarks/.build

@@ -56,6 +56,8 @@ let package = Package(
         core("ChatModel", []),
         core("Dialects", ["ChatModel", "JSONText", "WireBytes"]),
         core("DescribedDialects", ["Dialects", "ChatModel", "JSONText", "WireBytes"]),
+        // From recorded frames to a description; it knows what descriptions look like, and nothing of how they are used.
+        core("Learning", ["JSONText", "WireBytes"]),
 
         // The parts of the bridge, the same way: values in and out. What a part does not list it cannot reach: Upstream
         // knows no rooms and no IRC, Identities no IRC, and beside Upstream nobody knows frames.
@@ -122,7 +124,8 @@ let package = Package(
                 "Configuration",
                 "Store",
                 "Studio", "Threads",
-                "Transport", "CSystem", "ChatModel", "DescribedDialects", "Dialects", "IRCProtocol", "WSProtocol",
+                "Transport", "CSystem", "ChatModel", "DescribedDialects", "Dialects", "IRCProtocol", "Learning",
+                "WSProtocol",
                 "HTTPProtocol",
                 "JSONText", "WireBytes",
                 "Digests",
@@ -145,7 +148,7 @@ let package = Package(
         tests("HTTPProtocolTests", ["HTTPProtocol", "WireBytes"]),
         tests("WSProtocolTests", ["WSProtocol", "HTTPProtocol", "WireBytes"]),
         tests(
-            "DialectTests", ["DescribedDialects", "Dialects", "ChatModel", "JSONText", "WireBytes"],
+            "DialectTests", ["DescribedDialects", "Dialects", "ChatModel", "JSONText", "Learning", "WireBytes"],
             resources: [.copy("Fixtures")]),
         tests(
             "ConfigurationTests",
@@ -179,7 +182,7 @@ let package = Package(
                 "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Rooms", "Upstream",
                 "ChatBridge",
                 "Configuration",
-                "DescribedDialects", "Studio", "Threads", "Transport", "ChatModel",
+                "DescribedDialects", "Store", "Studio", "Threads", "Transport", "ChatModel",
                 "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",
             ],
             resources: [.copy("Transcripts")]),

@@ -29,6 +29,9 @@ struct ChatBridgeMain {
             case .check(let options, let check):
                 status = OfflineCommands.check(
                     options, check, environment: environment, output: writeOutput, errors: writeError)
+            case .learn(let options):
+                status = await LearnCommand.run(
+                    options, environment: environment, output: { writeOutput($0) }, errors: { writeError($0) })
             case .testMirror(let options, let name):
                 status = OfflineCommands.testMirror(
                     name, options, environment: environment, output: writeOutput, errors: writeError)

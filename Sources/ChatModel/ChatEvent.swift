@@ -391,6 +391,17 @@ public struct ChatReaction: Hashable, Sendable {
     }
 }
 
+/// The topic of a room; empty: it has none.
+public struct ChatTopic: Hashable, Sendable {
+    public var text: String
+    public var room: String?
+
+    public init(text: String, room: String? = nil) {
+        self.text = text
+        self.room = room
+    }
+}
+
 /// Words of the backend itself.
 public struct ChatSystemNotice: Hashable, Sendable {
     public var text: String
@@ -495,6 +506,9 @@ public enum ChatEvent: Hashable, Sendable {
     case presence(ChatPresence)
     case reaction(ChatReaction)
     case system(ChatSystemNotice)
+    case topic(ChatTopic)
+    /// The account that the connection is logged in with.
+    case account(ChatPerson)
     case history(ChatHistory)
     case ready(ChatReady)
     case auth(ChatAuth)
@@ -517,7 +531,8 @@ extension ChatEvent {
         case .presence(let presence): presence.room
         case .reaction(let reaction): reaction.room
         case .system(let system): system.room
-        case .history, .ready, .auth, .error, .ping, .pong: nil
+        case .topic(let topic): topic.room
+        case .account, .history, .ready, .auth, .error, .ping, .pong: nil
         }
     }
 }

@@ -350,6 +350,7 @@ public struct StoredState: Equatable, Sendable {
     /// The newest of a room's messages that a bridge wants when it starts: as many as it recognises again.
     public static let messagesPerRoom = 2000
 
+    /// A bridge answers clients while it reads their messages, one room after another.
     public var rooms: [StoredRoomKey: StoredRoom]
     public var identities: [StoredIdentity]
     public var cursors: [StoredCursor]

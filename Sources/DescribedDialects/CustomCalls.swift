@@ -114,7 +114,8 @@ public struct CustomCalls: DialectCalls {
                 var messages: [ChatMessage] = []
                 var count = 0
                 if let element = call.element {
-                    CustomValues(frame: slots).forEach(of: items.elements, element.pointers) { values in
+                    CustomValues(frame: slots, base: rules.base).forEach(of: items.elements, element.pointers) {
+                        values in
                         count += 1
                         if let message = element.fields.message(values, context) { messages.append(message) }
                     }

@@ -29,6 +29,10 @@ extension DialectOptionError {
 /// Reads a definition and collects all its faults.
 struct CustomCompiler {
     private(set) var problems: [DialectOptionError] = []
+    /// Whether a frame begins with something else than JSON.
+    private(set) var hasPrefix = false
+
+    mutating func foundPrefix() { hasPrefix = true }
 
     mutating func report(_ path: [String], _ sentence: String, known: [String] = []) {
         problems.append(DialectOptionError(path: path, sentence: sentence, known: known))

@@ -6,7 +6,11 @@ import WireBytes
 ///
 /// Source: docs/backends/custom.md has every key.
 public struct CustomDefinition: Sendable {
-    public enum Frames: String, CaseIterable, Sendable { case text, binary }
+    public enum Frames: String, CaseIterable, Sendable {
+        case text, binary
+        /// Text, in which characters stand before the JSON, or alone: `42["message",{}]` and `2` of Socket.IO.
+        case prefixed
+    }
 
     enum Echo: String, CaseIterable, Sendable {
         case none
@@ -14,6 +18,13 @@ public struct CustomDefinition: Sendable {
         case byText = "by-text"
         case ack
         case auto
+    }
+
+    enum Files: String, CaseIterable, Sendable {
+        /// Their addresses open for any client.
+        case `public`
+        /// They open with the account's token alone.
+        case token
     }
 
     enum Edits: String, CaseIterable, Sendable {
@@ -41,6 +52,7 @@ public struct CustomDefinition: Sendable {
     var identity: DialectTraits.Identity?
     var echo = Echo.auto
     var edits = Edits.anybody
+    var files = Files.public
     var rules = CustomRules()
     var templates: [String: CustomFrameTemplate] = [:]
     var onOpen: CustomFrameTemplate?
@@ -54,7 +66,8 @@ public struct CustomDefinition: Sendable {
     var messageNames: Set<CustomPath.Name> = []
 
     static let keys = [
-        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "edits", "on_open",
+        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "edits", "files",
+        "on_open",
         "ready_when", "ping", "reply", "typing", "reconnect", "login", "refresh", "history", "unwrap", "decode",
         "encode",
     ]
@@ -76,6 +89,15 @@ public struct CustomDefinition: Sendable {
             if !calls.isEmpty { self.calls = calls }
         }
         guard compiler.problems.isEmpty else { throw CustomDefinitionError(compiler.problems) }
+    }
+
+    /// The same with addresses of files completed by the backend's HTTP base.
+    func completing(addressesBy base: String?) -> Self {
+        guard let base else { return self }
+        var definition = self
+        definition.rules.complete(addressesBy: base)
+        definition.calls?.rules.complete(addressesBy: base)
+        return definition
     }
 
     // MARK: - Confirmations
@@ -154,9 +176,10 @@ public struct CustomDefinition: Sendable {
         identity = compiler.choice("identity", of: table)
         echo = compiler.choice("echo", of: table) ?? .auto
         edits = compiler.choice("edits", of: table) ?? .anybody
+        files = compiler.choice("files", of: table) ?? .public
         var used: Set<CustomPath.Name> = []
         let opening = compiler.elements("on_open", of: table).map {
-            compiler.template($0.value, $0.path, CustomCommandKind.subscribe.names, &used)
+            compiler.frame($0.value, $0.path, CustomCommandKind.subscribe.names, &used)
         }
         if !opening.isEmpty { onOpen = .several(opening) }
         if let written = table.value("ping"),
@@ -206,8 +229,19 @@ public struct CustomDefinition: Sendable {
             compiler.readiness(written, table.path("ready_when"), &rules)
         }
         if let written = table.value("encode") { encode(written, table.path("encode"), &compiler) }
+        if frames != .prefixed, compiler.hasPrefix {
+            compiler.report(table.path("frames"), "must be \"prefixed\" where a template has \"$prefix\"")
+        }
         if onOpen != nil, templates["subscribe"] != nil {
             compiler.report(table.path("encode") + ["subscribe"], "says the same as \"on_open\"; keep one of them")
+        }
+        if templates["auth"] != nil,
+            !rules.rules.contains(where: { $0.kind == .auth && $0.fields.canSay("ok", .state) })
+        {
+            compiler.report(
+                table.path("encode") + ["auth"],
+                "needs an \"auth\" rule in \"decode\" that can say \"ok\": the session waits for the answer to its log-in"
+            )
         }
         if ping != nil, templates["ping"] != nil {
             compiler.report(table.path("encode") + ["ping"], "says the same as \"ping\"; keep one of them")

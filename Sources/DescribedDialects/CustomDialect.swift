@@ -11,9 +11,11 @@ public struct CustomDialect: Dialect {
     public let definition: CustomDefinition
     public let traits: DialectTraits
 
-    /// - Parameter name: the name in the configuration.
-    public init(_ definition: CustomDefinition, name: String = "custom") {
-        self.definition = definition
+    /// - Parameters:
+    ///   - name: the name in the configuration.
+    ///   - base: the backend's HTTP base without a slash at its end, which completes addresses of files; nil: unknown.
+    public init(_ definition: CustomDefinition, name: String = "custom", base: String? = nil) {
+        self.definition = definition.completing(addressesBy: base)
         traits = Self.traits(definition, name)
     }
 
@@ -51,7 +53,12 @@ public struct CustomDialect: Dialect {
             name: name, identity: definition.identity ?? (namesSender ? .puppet : .single), messageIDOrigin: origin,
             echoesOwnMessages: confirmation == .echoByID || confirmation == .echoByText, confirmation: confirmation,
             typingOut: typingOut, backoff: definition.backoff)
-        traits.readReport = templates["receipt.read"] != nil || templates["receipt"] != nil ? .eachMessage : .none
+        traits.readReport =
+            switch templates["receipt.read"] ?? templates["receipt"] {
+            case nil: .none
+            case .newest: .upTo
+            default: .eachMessage
+            }
         traits.tellsOfLeaves = rules.contains { $0.kind == .leave }
         if templates["auth"] != nil { traits.opening.insert(.authenticates) }
         if definition.onOpen != nil || templates["subscribe"] != nil { traits.opening.insert(.subscribes) }
@@ -70,6 +77,7 @@ public struct CustomDialect: Dialect {
         traits.returnsClientIDs = givesID && rowFields.contains { $0.has(.ref) }
         traits.confirmationIsGuess = definition.echo == .auto
         traits.namesSenders = namesSender
+        traits.guardsFiles = definition.files == .token
         traits.authorsAloneEdit = definition.edits == .author
         return traits
     }
@@ -93,6 +101,11 @@ public struct CustomDialect: Dialect {
     }
 
     public func explain(_ frame: UnsafeRawBufferPointer, context: DialectContext) -> Explanation {
+        if definition.frames == .prefixed { return CustomPrefix.withJSON(of: frame) { explainJSON($0, context) } }
+        return explainJSON(frame, context)
+    }
+
+    private func explainJSON(_ frame: UnsafeRawBufferPointer, _ context: DialectContext) -> Explanation {
         let (decoded, rule) = definition.rules.decode(frame, context)
         if case .event(let event) = decoded, context.otherRoom(in: event) == nil {
             return Explanation(decoded: decoded, rule: rule)
@@ -107,6 +120,12 @@ public struct CustomDialect: Dialect {
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
         let replies = definition.replies
         guard !replies.rules.isEmpty else { return [] }
+        if definition.frames == .prefixed { return CustomPrefix.withJSON(of: frame) { reply(to: $0, context) } }
+        return reply(to: frame, context)
+    }
+
+    private func reply(to frame: UnsafeRawBufferPointer, _ context: DialectContext) -> [EncodedFrame] {
+        let replies = definition.replies
         return replies.pointers.withSlots { slots in
             var scratch = CustomScratch()
             guard (try? replies.pointers.fill(slots, from: frame, &scratch)) == true else { return [] }

@@ -8,7 +8,8 @@ import WireBytes
 /// The fields that a rule can fill in.
 enum CustomFieldName: Int, CaseIterable, Sendable {
     case id, room, senderID, senderName, byID, byName, userID, userName, text, at, attachments, replyTo, ref
-    case encrypted, annotations, ids, state, ttl, target, emoji, op, counts, messages, name, refresh, code, fatal
+    case encrypted, annotations, ids, state, ttl, target, emoji, op, counts, messages, name, refresh, code, fatal, retry
+    case retryMilliseconds
     // Of an attachment.
     case url, size, mime, thumb, width, height, duration, type, fileId
     // Of a count.
@@ -22,6 +23,7 @@ enum CustomFieldName: Int, CaseIterable, Sendable {
         case .byName: "by.name"
         case .userID: "user.id"
         case .userName: "user.name"
+        case .retryMilliseconds: "retry_ms"
         default: "\(self)"
         }
     }
@@ -104,18 +106,23 @@ struct CustomValues {
 
     let ofFrame: CustomPointerTree.Slots
     let ofElement: CustomPointerTree.Slots
+    /// See ``CustomRules/base``.
+    let base: String?
     /// The rest of ``maxRepeatedBytes``; nil outside elements.
     private let budget: UnsafeMutablePointer<Int>?
 
-    init(frame: CustomPointerTree.Slots) {
+    init(frame: CustomPointerTree.Slots, base: String?) {
         ofFrame = frame
         ofElement = frame
+        self.base = base
         budget = nil
     }
 
     private init(
-        ofFrame: CustomPointerTree.Slots, ofElement: CustomPointerTree.Slots, budget: UnsafeMutablePointer<Int>
+        ofFrame: CustomPointerTree.Slots, ofElement: CustomPointerTree.Slots, base: String?,
+        budget: UnsafeMutablePointer<Int>
     ) {
+        self.base = base
         self.ofFrame = ofFrame
         self.ofElement = ofElement
         self.budget = budget
@@ -138,7 +145,7 @@ struct CustomValues {
                 pointers.withSlots { slots in
                     var scratch = CustomScratch()
                     pointers.fill(slots, from: element, &scratch)
-                    body(CustomValues(ofFrame: ofFrame, ofElement: slots, budget: budget ?? own))
+                    body(CustomValues(ofFrame: ofFrame, ofElement: slots, base: base, budget: budget ?? own))
                 }
             }
         }
@@ -285,6 +292,15 @@ extension CustomFields {
         read(name, values) { source, _ in source.number }
     }
 
+    /// How long a refusal for too much lasts, in milliseconds; nil where the frame does not say it, or not credibly.
+    func retry(_ values: CustomValues) -> Int64? {
+        let milliseconds = number(.retryMilliseconds, values) ?? number(.retry, values).map { $0 * 1000 }
+        return milliseconds.flatMap { (0...Self.longestRetry).contains($0) ? Int64($0) : nil }
+    }
+
+    /// A day, in milliseconds: the longest wait that is not taken for another number.
+    private static let longestRetry = 86_400_000.0
+
     func flag(_ name: CustomFieldName, _ values: CustomValues) -> Bool {
         read(name, values) { source, _ in source.flag } ?? false
     }
@@ -365,9 +381,9 @@ extension CustomFields {
             let mime = fields.nonEmpty(.mime, values)
             let hint = fields.text(.type, values).flatMap(ChatAttachment.Kind.init(rawValue:))
             let attachment = ChatAttachment(
-                kind: hint ?? FrameAttachment.kind(mime: mime), url: fields.nonEmpty(.url, values),
+                kind: hint ?? FrameAttachment.kind(mime: mime), url: fields.address(.url, values),
                 name: fields.nonEmpty(.name, values), size: fields.integer(.size, values), mime: mime,
-                thumbnail: fields.nonEmpty(.thumb, values), width: fields.integer(.width, values),
+                thumbnail: fields.address(.thumb, values), width: fields.integer(.width, values),
                 height: fields.integer(.height, values), duration: fields.number(.duration, values),
                 fileID: fields.nonEmpty(.fileId, values))
             // Nothing to show and nothing to fetch: no attachment.
@@ -376,6 +392,15 @@ extension CustomFields {
             }
         }
         return attachments
+    }
+
+    /// The address of a file. A path is below the backend's HTTP base, as it is for calls.
+    private func address(_ name: CustomFieldName, _ values: CustomValues) -> String? {
+        guard let address = nonEmpty(name, values), let base = values.base else { return nonEmpty(name, values) }
+        let beginning = address.utf8.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        // With a scheme, or a host alone.
+        guard !beginning.contains(UInt8(ascii: ":")), !address.hasPrefix("//") else { return address }
+        return address.hasPrefix("/") ? base + address : base + "/" + address
     }
 
     func counts(_ values: CustomValues) -> [ChatReaction.Count] {

@@ -6,8 +6,11 @@ import JSONText
 
 /// The result of a rule.
 enum CustomEventKind: String, CaseIterable, Sendable {
-    case message, edit, delete, typing, receipt, join, leave, presence, reaction, system, history, ready, auth, error
+    case message, edit, delete, typing, receipt, join, leave, presence, reaction, system, topic, history, ready, auth,
+        error
     case ping, pong
+    /// The account of the connection.
+    case account = "self"
     /// No event: the frame is known and irrelevant.
     case ignore
 
@@ -23,27 +26,29 @@ enum CustomEventKind: String, CaseIterable, Sendable {
         case .presence: return [.userID, .userName, .state, .room]
         case .reaction: return [.target, .emoji, .op, .room, .at, .counts] + sender
         case .system: return [.text, .id, .room, .at]
+        case .topic: return [.text, .room]
+        case .account: return [.userID, .userName]
         case .history: return [.messages, .room, .ref]
         case .ready: return [.room, .name, .ref]
         case .auth: return [.state, .text, .refresh, .ref]
-        case .error: return [.code, .text, .fatal, .ref]
+        case .error: return [.code, .text, .fatal, .ref, .retry, .retryMilliseconds]
         case .ping, .pong: return [.ref]
         case .ignore: return []
         }
     }
 
     /// Of each group one must be there.
-    fileprivate var required: [[CustomFieldName]] {
+    var required: [[CustomFieldName]] {
         switch self {
         case .message: [[.text, .attachments]]
         case .edit: [[.id], [.text]]
         case .delete: [[.ids]]
         case .typing, .auth: [[.state]]
         case .receipt: [[.state], [.ids]]
-        case .join, .leave: [[.userID, .userName]]
+        case .join, .leave, .account: [[.userID, .userName]]
         case .presence: [[.userID, .userName], [.state]]
         case .reaction: [[.target], [.emoji]]
-        case .system: [[.text]]
+        case .system, .topic: [[.text]]
         case .history: [[.messages]]
         case .error: [[.code, .text]]
         case .ready, .ping, .pong, .ignore: []
@@ -137,6 +142,8 @@ struct CustomRule: Sendable {
     /// The elements' messages make one history.
     var makesHistory: Bool
     var fields: CustomFields
+    /// `then`: later rules speak of the same frame as well.
+    var isFollowed = false
 }
 
 /// The result of one rule and one frame or element.
@@ -151,6 +158,11 @@ struct CustomRules: Sendable {
     fileprivate(set) var readyMatch: CustomMatch?
     /// How long a start of typing holds where the frame does not say it, in milliseconds.
     private var typingMilliseconds: Int64 = 3000
+
+    /// Completes addresses of files that are paths; nil: they stay as they are.
+    private(set) var base: String?
+
+    mutating func complete(addressesBy base: String) { self.base = base }
 
     mutating func setTypingHolds(milliseconds: Int64) { typingMilliseconds = milliseconds }
 
@@ -184,17 +196,33 @@ struct CustomRules: Sendable {
     private func decode(
         _ slots: CustomPointerTree.Slots, _ context: DialectContext
     ) -> (decoded: DecodedFrame, rule: Int?) {
-        let isReady = readyMatch?.holds(slots) ?? false
-        let ready = ChatEvent.ready(ChatReady())
+        // Who we are, where the frame says it, holds for the rest of it.
+        var context = context
+        var events: [ChatEvent] = readyMatch?.holds(slots) == true ? [.ready(ChatReady())] : []
+        var speaker: Int?
+        // Reading one thing of several is enough; what else a frame may have is missing in some.
+        var isUnderstood = false
+        var reason: DropReason?
         for index in rules.indices where rules[index].match.holds(slots) {
+            let isLast = !rules[index].isFollowed
             switch apply(rules[index], slots, context) {
-            case .one(let event): return (isReady ? .events([ready, event]) : .event(event), index)
-            case .several(let events): return (.events(isReady ? [ready] + events : events), index)
-            case .dropped(let reason):
-                return (isReady ? .event(ready) : .dropped(reason, typeKey: typeKey(slots)), index)
+            case .one(let event):
+                // Without an array, as nearly always.
+                if isLast, events.isEmpty, !isUnderstood { return (.event(event), speaker ?? index) }
+                if case .account(let person) = event { context.addSelf(person) }
+                events.append(event)
+                isUnderstood = true
+            case .several(let more):
+                events += more
+                isUnderstood = true
+            case .dropped(let why): reason = reason ?? why
             }
+            speaker = speaker ?? index
+            if isLast { break }
         }
-        return (isReady ? .event(ready) : .dropped(.unknownType, typeKey: typeKey(slots)), nil)
+        if events.count == 1 { return (.event(events[0]), speaker) }
+        if isUnderstood || !events.isEmpty { return (.events(events), speaker) }
+        return (.dropped(reason ?? .unknownType, typeKey: typeKey(slots)), speaker)
     }
 
     /// The value in the first rule's condition.
@@ -214,7 +242,7 @@ struct CustomRules: Sendable {
 
     private func apply(_ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext) -> Applied {
         if rule.kind == .ignore { return .several([]) }
-        let values = CustomValues(frame: slots)
+        let values = CustomValues(frame: slots, base: base)
         guard let each = rule.each else {
             switch make(rule.kind, rule.fields, values, context) {
             case .event(let event): return .one(event)
@@ -254,6 +282,13 @@ struct CustomRules: Sendable {
             guard let text = fields.text(.text, values) else { return .dropped(.missingField) }
             let (id, room, at) = (fields.id(.id, values), fields.room(values), fields.time(.at, values))
             return .event(.system(ChatSystemNotice(text: text, id: id, room: room, at: at)))
+        case .topic:
+            // A room without one has null there.
+            return .event(.topic(ChatTopic(text: fields.text(.text, values) ?? "", room: fields.room(values))))
+        case .account:
+            let person = fields.person(.userID, .userName, values)
+            guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+            return .event(.account(person))
         case .history:
             let messages = fields.messages(values, context)
             return .event(.history(ChatHistory(messages: messages, room: fields.room(values), ref: fields.ref(values))))
@@ -266,7 +301,10 @@ struct CustomRules: Sendable {
             guard code != nil || text != nil else { return .dropped(.missingField) }
             let isFatal = fields.flag(.fatal, values)
             return .event(
-                .error(ChatError(code: code ?? "", text: text ?? "", isFatal: isFatal, ref: fields.ref(values))))
+                .error(
+                    ChatError(
+                        code: code ?? "", text: text ?? "", isFatal: isFatal, ref: fields.ref(values),
+                        retryAfterMilliseconds: fields.retry(values))))
         case .ping: return .event(.ping(ref: fields.ref(values)))
         case .pong: return .event(.pong(ref: fields.ref(values)))
         case .ignore: return .dropped(.unsupported)
@@ -374,7 +412,7 @@ struct CustomRules: Sendable {
 // MARK: - Compiling
 
 extension CustomCompiler {
-    private static let ruleKeys = ["when", "each", "as", "event", "fields"]
+    private static let ruleKeys = ["when", "each", "as", "event", "fields", "then", "comment"]
 
     mutating func rules(_ value: JSONValue, _ path: [String], _ rules: inout CustomRules) {
         for (index, element) in elements(value, path).enumerated() {
@@ -420,9 +458,14 @@ extension CustomCompiler {
             let names = group.map { "\"\($0.text)\"" }.joined(separator: " or ")
             report(table.path("fields"), "\(kind.rawValue) needs \(names)")
         }
+        var isFollowed = false
+        if let written = table.value("then"), let text = text(written, table.path("then")) {
+            isFollowed = text == "continue"
+            if !isFollowed { report(table.path("then"), "\"\(text)\" is not \"continue\"") }
+        }
         return CustomRule(
             match: match, kind: kind, each: each.map { ($0, scope.ofElement ?? CustomPointerTree()) },
-            makesHistory: makesHistory, fields: fields)
+            makesHistory: makesHistory, fields: fields, isFollowed: isFollowed)
     }
 
     /// The condition for a usable session.

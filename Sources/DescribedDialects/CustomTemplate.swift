@@ -1,6 +1,7 @@
 import ChatModel
 import Dialects
 import JSONText
+import WireBytes
 
 // Frames that a custom dialect sends: JSON with places for the values of an event.
 
@@ -26,6 +27,10 @@ indirect enum CustomTemplate: Sendable {
     case array([CustomTemplate])
     case object([Member])
     case each(CustomPath, CustomTemplate)
+    /// A whole frame: characters before JSON, or alone.
+    case prefixed(String, CustomTemplate?)
+    /// JSON inside a string.
+    case wrapped(CustomUnwrap, CustomTemplate)
 
     /// Whether a value of that name has a place in it.
     func names(_ name: CustomPath.Name) -> Bool {
@@ -37,6 +42,8 @@ indirect enum CustomTemplate: Sendable {
         case .array(let elements): elements.contains { $0.names(name) }
         case .object(let members): members.contains { $0.value.names(name) }
         case .each(let path, let element): path.name == name || element.names(name)
+        case .prefixed(_, let template): template?.names(name) ?? false
+        case .wrapped(_, let template): template.names(name)
         }
     }
 }
@@ -45,12 +52,14 @@ indirect enum CustomTemplate: Sendable {
 enum CustomFrameTemplate: Sendable {
     case one(CustomTemplate)
     case per(CustomPath, CustomTemplate)
+    /// One frame for the last of a list, which says it of all before.
+    case newest(CustomPath, CustomTemplate)
     case several([CustomTemplate])
 
     func names(_ name: CustomPath.Name) -> Bool {
         switch self {
         case .one(let template): template.names(name)
-        case .per(let path, let template): path.name == name || template.names(name)
+        case .per(let path, let template), .newest(let path, let template): path.name == name || template.names(name)
         case .several(let templates): templates.contains { $0.names(name) }
         }
     }
@@ -437,6 +446,16 @@ extension CustomTemplate {
                 try template.write(scope, to: &writer)
             }
             writer.endArray()
+        // The characters are no JSON; ``CustomFrameTemplate`` writes them.
+        case .prefixed(_, let template): try template?.write(scope, to: &writer)
+        case .wrapped(let how, let template):
+            var inner = JSONWriter()
+            try template.write(scope, to: &inner)
+            let bytes = inner.finish()
+            switch how {
+            case .jsonString: writer.string(String(decoding: bytes, as: UTF8.self))
+            case .base64JSON: writer.string(Base64.encode(bytes))
+            }
         }
     }
 
@@ -461,6 +480,7 @@ extension CustomTemplate {
             }
             return true
         case .each(let path, _): return path.items(scope).isEmpty
+        case .prefixed, .wrapped: return false
         }
     }
 }
@@ -475,9 +495,12 @@ extension CustomFrameTemplate {
             _ template: CustomTemplate, _ scope: CustomTemplateScope
         ) throws(CustomTemplateFailure) -> EncodedFrame {
             var writer = JSONWriter()
-            try template.write(scope, to: &writer)
+            if case .prefixed(_, nil) = template {} else { try template.write(scope, to: &writer) }
             guard writer.count <= maxBytes else { throw CustomTemplateFailure(reason: .tooLong) }
-            return EncodedFrame(bytes: writer.finish(), isBinary: isBinary)
+            guard case .prefixed(let prefix, let body) = template else {
+                return EncodedFrame(bytes: writer.finish(), isBinary: isBinary)
+            }
+            return EncodedFrame(bytes: Array(prefix.utf8) + (body == nil ? [] : writer.finish()), isBinary: false)
         }
         switch self {
         case .one(let template): return [try frame(template, scope)]
@@ -485,6 +508,11 @@ extension CustomFrameTemplate {
             var frames: [EncodedFrame] = []
             for template in templates { frames.append(try frame(template, scope)) }
             return frames
+        case .newest(let path, let template):
+            guard let item = path.items(scope).last else { throw CustomTemplateFailure(reason: .missingField) }
+            var scope = scope
+            scope.item = item
+            return [try frame(template, scope)]
         case .per(let path, let template):
             let items = path.items(scope)
             guard !items.isEmpty else { throw CustomTemplateFailure(reason: .missingField) }

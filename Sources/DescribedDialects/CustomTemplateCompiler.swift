@@ -72,7 +72,11 @@ extension CustomCompiler {
     ) -> CustomFrameTemplate? {
         if value["$per"] != nil {
             guard let (list, inner, body) = loop("$per", value, path, names, &used) else { return nil }
-            return .per(list, template(body, path + ["as"], inner, &used))
+            return .per(list, frame(body, path + ["as"], inner, &used))
+        }
+        if value["$newest"] != nil {
+            guard let (list, inner, body) = loop("$newest", value, path, names, &used) else { return nil }
+            return .newest(list, frame(body, path + ["as"], inner, &used))
         }
         if value["$frames"] != nil {
             guard let table = members(value, path, known: ["$frames"]), let list = table.value("$frames") else {
@@ -80,7 +84,7 @@ extension CustomCompiler {
             }
             var frames: [CustomTemplate] = []
             for (index, frame) in elements(list, table.path("$frames")).enumerated() {
-                frames.append(template(frame, table.path("$frames") + ["\(index)"], names, &used))
+                frames.append(self.frame(frame, table.path("$frames") + ["\(index)"], names, &used))
             }
             if frames.isEmpty { report(table.path("$frames"), "has no frame") }
             return .several(frames)
@@ -89,7 +93,21 @@ extension CustomCompiler {
             report(path, "must be a frame, found \(value.kindName)")
             return nil
         }
-        return .one(template(value, path, names, &used))
+        return .one(frame(value, path, names, &used))
+    }
+
+    /// One frame: JSON, or `{"$prefix": "42", "as": JSON}` with characters before it, or these alone.
+    mutating func frame(
+        _ value: JSONValue, _ path: [String], _ names: CustomTemplateNames, _ used: inout Set<CustomPath.Name>
+    ) -> CustomTemplate {
+        guard value["$prefix"] != nil, let table = members(value, path, known: ["$prefix", "as"]),
+            let written = table.value("$prefix"), let prefix = text(written, table.path("$prefix"))
+        else { return template(value, path, names, &used) }
+        foundPrefix()
+        if prefix.isEmpty || prefix.utf8.contains(where: { CustomPrefix.endsPrefix($0) }) {
+            report(table.path("$prefix"), "must be characters without quotes, brackets and braces")
+        }
+        return .prefixed(prefix, table.value("as").map { template($0, table.path("as"), names, &used) })
     }
 
     private mutating func loop(
@@ -137,6 +155,11 @@ extension CustomCompiler {
                 }
                 return .each(list, template(body, path + ["as"], inner, &used))
             }
+            for how in CustomUnwrap.allCases where value["$" + how.rawValue] != nil {
+                let key = "$" + how.rawValue
+                guard let table = members(value, path, known: [key]), let inner = table.value(key) else { break }
+                return .wrapped(how, template(inner, table.path(key), names, &used))
+            }
             return object(value, path, names, &used)
         default: return .literal(value.text)
         }
@@ -160,7 +183,7 @@ extension CustomCompiler {
                 report(
                     path + [member.key],
                     "has no meaning here; a key that begins with a dollar sign is written with two of them",
-                    known: ["$each", "$per", "$frames"])
+                    known: ["$each", "$per", "$newest", "$frames", "$prefix", "$jsonstring", "$base64json"])
             }
             let isOptional = key.hasSuffix("?")
             if isOptional {
@@ -289,6 +312,13 @@ extension CustomCompiler {
                 return CustomPath(name: list, index: index, part: part)
             }
         }
+        if Self.tokenWords.contains(text) {
+            report(
+                path,
+                "\"{{\(text)}}\" has no value here: a frame that shows the token is \"encode.auth\", where it is called "
+                    + "\"{{access_token}}\", and the room's auth is { type = \"message\", \u{2026} }")
+            return nil
+        }
         var known = names.known.map(\.rawValue)
         if let item = names.item {
             known += item == .attachments ? CustomPath.Part.allCases.map { "item.\($0.rawValue)" } : ["item"]
@@ -296,6 +326,9 @@ extension CustomCompiler {
         report(path + [text], "unknown value", known: known)
         return nil
     }
+
+    /// Words for a token in templates that have none.
+    private static let tokenWords: Set<String> = ["token", "access_token", "accessToken", "jwt", "auth", "auth_token"]
 
     private mutating func filter(_ text: String, _ path: [String], isTime: Bool) -> CustomFilter? {
         let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))

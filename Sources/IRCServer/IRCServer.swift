@@ -25,7 +25,7 @@ package struct Dispatch: Sendable {
 
 package final class IRCServer {
     /// Bytes of a topic that are shown: with the numeric, the nick and the channel it must fit in a line.
-    private static let maxTopicBytes = 300
+    private static let maxTopicBytes = RoomModeration.maxTopicBytes
     /// Bytes of a KICK reason that are relayed.
     static let maxKickBytes = 300
     /// Changes per MODE; the token MODES announces it.
@@ -40,6 +40,7 @@ package final class IRCServer {
     private(set) var channels: [RoomID: Channel] = [:]
     let directory: RoomDirectory
     let pendingJoins = PendingJoins()
+    var loads = RoomLoads()
     let outbound: Outbound
     package let traffic: ClientTraffic
     /// Changes that the store had no room for.

@@ -22,7 +22,7 @@ import WireBytes
 
 package struct PlainSettings {
     package var network = ""
-    /// The server registers nobody without a password.
+    /// The server registers no client without a password.
     package var needsLogin = false
     /// That password may be the server's and not an account's.
     package var hasServerPassword = false

@@ -26,7 +26,7 @@ extension Room {
         }
     }
 
-    /// The configuration no longer has the room, and nobody is in it: it is closed once its messages are sent.
+    /// The configuration no longer has the room, and it is empty: it is closed once its messages are sent.
     package func retire(_ context: RoomsContext) {
         var last = settings
         last.connect = .whileJoined

@@ -6,8 +6,7 @@ import Upstream
 // Persistent state of a room.
 
 extension Room {
-    /// Restores the state of the previous process. Called before the link is opened and before any JOIN.
-    package func restore(_ stored: StoredRoom, _ context: RoomsContext) {
+    private func restore(_ stored: StoredRoom, _ context: RoomsContext) {
         var stored = stored
         for person in life.erased {
             for index in stored.messages.indices where person.wrote(stored.messages[index], in: storedKey) {
@@ -22,8 +21,7 @@ extension Room {
     /// The stored room is being read; the link waits for it.
     package func beginLoading() { life.loads() }
 
-    /// The stored room of a room opened later has been read (nil: unreadable); users may have joined and spoken
-    /// meanwhile.
+    /// The stored room has been read (nil: unreadable); users may have joined and spoken meanwhile.
     package func loaded(_ stored: StoredRoom?, _ context: RoomsContext) {
         if let stored { restore(stored, context) } else { continueWithoutStoredRoom(context) }
         life.loaded()

@@ -115,6 +115,8 @@ extension Room {
         case .join, .leave: break
         case .presence(let presence): presenceReceived(presence, context)
         case .system(let system): show(.announced(link.scrubbed(system.text)))
+        case .topic(let topic): topicReceived(topic, context)
+        case .account(let person): accountIdentified(person, context)
         case .edit(let edit): editReceived(edit, context)
         case .reaction(let reaction): reactionReceived(reaction, context)
         case .delete(let delete): deleteReceived(delete, context)
@@ -132,6 +134,19 @@ extension Room {
                 auth.state == .ok ? .debug : .error, "backend-auth", "login on the socket: \(auth.state.rawValue)",
                 ["room": settings.name])
         }
+    }
+
+    /// The configuration's topic is fixed; any other gives way to the backend's.
+    private func topicReceived(_ topic: ChatTopic, _ context: RoomsContext) {
+        let text = IdentityMap.realname(link.scrubbed(topic.text), maxBytes: RoomModeration.maxTopicBytes)
+        guard settings.topic.isEmpty,
+            moderation.takeTopic(text, from: context.settings.serverName, at: context.now.wall)
+        else { return }
+        let server = context.settings.serverName
+        let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
+        enterEvent(
+            ["TOPIC", text], msgid: msgid, by: RoomSpeaker(nick: server, source: server), at: context.now.wall, context)
+        show(.topic(text))
     }
 
     // MARK: - Messages

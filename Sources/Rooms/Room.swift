@@ -92,12 +92,15 @@ package final class Room {
         }
     }
 
-    /// The configuration has others. What the room is must be the same: dialect, backend, channel, identity.
+    /// The configuration has others. What the room is must be the same: the dialect's traits, backend, channel, identity.
     func take(_ settings: RoomSettings, _ upstream: UpstreamShared) {
         self.settings = settings
         let usesAccount = upstream.hasLogin(settings.backend)
         if usesAccount { self.settings.authenticates = true }
         lane.take(self.settings, usesAccount: usesAccount)
+        // A description may have other templates.
+        carriesReplies = settings.dialect.carriesReplies(context: lane.dialectContext)
+        presenceWords = PresenceReport.Words(settings.dialect, context: lane.dialectContext)
         for own in own.values {
             own.take(self.settings, usesAccount: own.login.backend.map { upstream.hasLogin($0) } ?? false)
         }

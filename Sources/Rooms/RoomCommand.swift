@@ -16,7 +16,7 @@ package enum RoomCommand: Equatable {
     case identify(clientName: String?, receipts: ReceiptPolicy?)
     case chooseReceipts(ReceiptPolicy?)
     case submit(Submission)
-    /// Speaks under a name that is nobody's nick.
+    /// Speaks under a name that is no user's nick.
     case relay(as: String, text: String, annotations: [StoredTag], label: String?)
     /// For the members on this side alone, since the backend cannot carry it. Without words only the annotations are shown.
     ///

@@ -116,6 +116,8 @@ package enum RoomEvent {
     case notice(String)
     /// An announcement of the backend, of any length.
     case announced(String)
+    /// The backend's topic is another.
+    case topic(String)
     case entered(RoomArrival)
     case left(RoomSpeaker, reason: String?)
     /// A batch of joins after the link came up.

@@ -39,7 +39,7 @@ public final class Store: Sendable {
     /// The state with which a bridge starts. Blocks; only before ``start(settled:condition:)``.
     ///
     /// - Parameter messagesPerRoom: the newest of each room, at most so many.
-    public func load(messagesPerRoom: Int = StoredState.messagesPerRoom) throws(StoreFailure) -> StoredState {
+    public func load(messagesPerRoom: Int = 0) throws(StoreFailure) -> StoredState {
         guard core.inbox.withLock({ $0.stage == .opened }) else {
             throw StoreFailure("the store has started already, or is closed")
         }
@@ -107,7 +107,7 @@ public final class Store: Sendable {
 
     // `done` is called once, on the reader's thread, or at once when the question cannot be asked.
 
-    /// A room as in ``load(messagesPerRoom:)``; an empty one when the store has nothing of it.
+    /// A room with its newest ``StoredState/messagesPerRoom`` messages; an empty one when the store has nothing of it.
     public func loadRoom(
         _ key: StoredRoomKey, _ done: @escaping @Sendable (Result<StoredRoom, StoreFailure>) -> Void
     ) {

@@ -20,7 +20,7 @@ package final class UpstreamShared {
     /// Counts the changes of secrets.
     package private(set) var secretsVersion = 0
     private var lastCall: UInt64 = 0
-    /// Receives the frames of all links; nil, as nearly always: nobody watches.
+    /// Receives the frames of all links; nil, as nearly always: there is no observer.
     private(set) var frameTap: ((TappedFrame) -> Void)?
 
     /// - Parameter connectsPerSecond: over all links together; nil: no limit.

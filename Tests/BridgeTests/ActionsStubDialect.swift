@@ -69,6 +69,7 @@ struct ActionsStubDialect: Dialect {
                 .edit(
                     ChatEdit(id: id ?? ChatID(""), text: fields["text"] ?? "", sender: sender, at: at, isSelf: isSelf))
             ])
+        case "topic": return .events([.topic(ChatTopic(text: fields["text"] ?? ""))])
         case "delete":
             let ids = (fields["ids"] ?? "").split(separator: ",").map { ChatID(String($0)) }
             return .events([.delete(ChatDelete(ids: ids, sender: sender))])

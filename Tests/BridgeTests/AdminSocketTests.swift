@@ -4,6 +4,7 @@ import Dispatch
 import Foundation
 import Glibc
 import JSONText
+import Store
 import Studio
 import Testing
 import Threads
@@ -240,11 +241,11 @@ struct AdminSocketTests {
         let attributes = try FileManager.default.attributesOfItem(atPath: copy)
         #expect(attributes[.posixPermissions] as? Int == 0o600)
         await stage.stop()
-        var storage = StorageConfiguration()
-        storage.place = .sqlite(path: "copy.db")
-        let opened = try #require(try StoreDriver.open(storage, stateDirectory: stage.folder.path))
-        #expect(opened.state.rooms.values.flatMap(\.messages).map(\.text) == ["one", "two"])
-        #expect(opened.driver.close() == nil)
+        let (store, opening) = try Store.open(StoreSettings(path: copy), wallClockMilliseconds: 0)
+        #expect(opening.movedAside == nil)
+        let state = try store.load(messagesPerRoom: 10)
+        #expect(state.rooms.values.flatMap(\.messages).map(\.text) == ["one", "two"])
+        store.close(within: .zero)
     }
 
     @Test("what is larger than the queue of its reader comes whole and in order")

@@ -104,23 +104,10 @@ final class BacklogStage {
         harness = BridgeHarness(
             settings: settings, seed: 1 + restarts, store: harness.store.afterCrash, startingAt: harness.clock)
         harness.answersPings = pingsBefore
-        for room in harness.bridge.rooms { remember(room) }
         lines = [:]
         closed = []
         pings = [:]
         harness.start()
-    }
-
-    /// The room's order goes on where the disk ends, where the bridge has not seen to it itself.
-    private func remember(_ room: Room) {
-        guard let stored = harness.store.disk.rooms[room.storedKey] else { return }
-        for message in stored.messages where Int64(room.recent.lastSequence) < message.sequence {
-            while Int64(room.recent.lastSequence) < message.sequence {
-                room.recent.append(
-                    msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author, nick: message.nick,
-                    text: message.text, at: message.at)
-            }
-        }
     }
 
     // MARK: - Clients

@@ -3,6 +3,7 @@ import Dialects
 import Foundation
 import IRCProtocol
 import Testing
+import Transport
 
 @testable import BridgeCore
 @testable import ChatBridge
@@ -45,13 +46,21 @@ struct DocumentationTests {
         return ["README.md"] + found.filter { $0.hasSuffix(".md") }.map { "docs/" + $0 }.sorted()
     }()
 
+    static let pair = try? CertificateGenerator(
+        names: ["irc.example.com"], notBefore: 0, notAfter: 4_000_000_000
+    ).make()
+
     static let blocks = pages.flatMap { (try? DocumentedConfiguration.all(in: $0)) ?? [] }
 
     @Test("every configuration that a page shows loads", arguments: blocks)
     func loads(_ block: DocumentedConfiguration) {
         // Secrets and descriptions that a page names are there.
-        let machine = ConfigurationEnvironment(variables: [:], hostName: "edge.example.org") { path in
+        let variables = ["CREDENTIALS_DIRECTORY": "/run/credentials"]
+        let machine = ConfigurationEnvironment(variables: variables, hostName: "edge.example.org") { path in
             if path == "chatbridge.toml" { return .success(Array(block.text.utf8)) }
+            if let pair = Self.pair, path.hasSuffix(".pem") {
+                return .success(path.contains("key") ? pair.keyPEM : pair.certificatePEM)
+            }
             if path.hasSuffix(".hash") { return .success(Array(examplePasswordHash.utf8)) }
             return .success(Array((path.hasSuffix(".json") ? #"{"decode":[]}"# : "secret\n").utf8))
         }
@@ -64,9 +73,7 @@ struct DocumentationTests {
 
     @Test("what pages have of the program's tables is up to date, and every table has a place")
     func tables() throws {
-        let pages = try ["README.md", "docs/EVENTS.md", "docs/IRC.md", "docs/METRICS.md"].map {
-            try RepositoryFile.text($0)
-        }
+        let pages = try Self.pages.map { try RepositoryFile.text($0) }
         for section in OfflineCommands.documentation {
             let made = "<!-- made: \(section.name) -->\n\n\(section.text)\n\n<!-- end -->\n"
             #expect(pages.count { $0.contains(made) } == 1, "\(section.name): scripts/generate-docs")
@@ -92,7 +99,7 @@ struct DocumentationTests {
 
     @Test("a capability of IRCv3 that is not offered stands in the table of what is not supported")
     func absentCapabilities() throws {
-        let page = try RepositoryFile.text("docs/IRC.md")
+        let page = try RepositoryFile.text("docs/reference/irc.md")
         let section = try #require(page.firstRange(of: "\n## Unsupported IRC features\n"))
         let rows = page[section.upperBound...].split(separator: "\n").filter { $0.hasPrefix("|") }
         let offered = Set(IRCCapabilityTable.rows.flatMap(\.names))

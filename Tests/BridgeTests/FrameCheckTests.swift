@@ -44,6 +44,21 @@ struct FrameCheckTests {
             ])
     }
 
+    @Test("of a recording the frames that came in count, also those that are no JSON")
+    func recordings() {
+        let recording = """
+            {"url":"wss://h/ws"}
+            {"step":"say"}
+            {"dir":"out","at":1,"frame":{"event":"message","body":"ours"}}
+            {"dir":"in","at":2,"frame":{"event":"message","body":"hi"}}
+            {"dir":"in","at":3,"frame":"2"}
+            """
+        let checked = check(["chatbridge.toml": withRoom(""), "f": recording], CheckOptions(frame: "f"))
+        #expect(checked.code == 65)
+        #expect(
+            checked.lines == [#"{"event":{"kind":"message","text":"hi"}}"#, #"{"drop":"not-object"}"#])
+    }
+
     @Test("--event needs no wrapping")
     func events() {
         let event = #"{"kind":"typing","state":"start","id":"1","at":1000,"sender":{"id":"A","name":"Ada"}}"#

@@ -116,6 +116,32 @@ struct PresenceTests {
         #expect(stage.happened() == ["C1< :Remy!chat@chat.example AWAY", "C2< :Remy!chat@chat.example AWAY"])
     }
 
+    @Test("the time of an AWAY is told where clients want times, also at the door of another room")
+    func awayTimes() throws {
+        let stage = try ActionsStage(ActionsStubDialect(), rooms: ["lobby", "kitchen"])
+        stage.enter(1, "alice", caps: "away-notify server-time")
+        stage.backend("message|id=m1|from=s1|name=Remy|text=x")
+        _ = stage.happened()
+        stage.backend("presence|from=s1|name=Remy|state=away")
+        stage.backend("message|id=m2|from=s1|name=Remy|text=x", room: 1)
+        let lines = stage.happened().filter { $0.contains(" AWAY") }
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.hasPrefix("C1< @time=") && $0.hasSuffix(" AWAY :away") }, "\(lines)")
+    }
+
+    @Test("the backend's topic is the room's, told when it changes, and IRC users cannot set another")
+    func topic() throws {
+        let stage = try ActionsStage(ActionsStubDialect())
+        stage.enter(1, "alice", caps: "")
+        stage.backend("topic|text=soup")
+        stage.backend("topic|text=soup")
+        #expect(stage.happened() == ["C1< :bridge TOPIC #lobby :soup"])
+        stage.harness.send(1, "TOPIC #lobby :mine")
+        #expect(stage.happened().first?.hasPrefix("C1< :bridge 482 alice #lobby :The topic of this room comes") == true)
+        stage.backend("topic|text=")
+        #expect(stage.happened() == ["C1< :bridge TOPIC #lobby :"])
+    }
+
     @Test("somebody away who enters another room is away there")
     func awayEntering() throws {
         let stage = try ActionsStage(ActionsStubDialect(), rooms: ["lobby", "kitchen"])

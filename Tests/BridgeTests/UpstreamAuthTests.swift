@@ -141,7 +141,7 @@ struct UpstreamAuthTests {
         ProblemCase(
             "a token of a login in a frame that does not exist",
             "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"x\" }, send_as = { in = \"message\" } }",
-            "chatbridge.toml:4:80: the dialect envelope has no frame for a token"),
+            "chatbridge.toml:4:80: the dialect envelope has no frame for a token; use bearer, query or header"),
         ProblemCase(
             "a token of a login in a header of the handshake",
             "auth = { type = \"login\", login_url = \"/l\", login_body = { p = \"x\" }, "

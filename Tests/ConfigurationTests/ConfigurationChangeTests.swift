@@ -18,6 +18,9 @@ struct ConfigurationChangeTests {
     }
 
     private static let lobby = "[[rooms]]\nname = \"lobby\"\nurl = \"wss://h/\"\n"
+    private static func described(_ text: String) -> String {
+        "[dialects.mine]\n\(text)\n" + lobby + "dialect = \"mine\"\n"
+    }
     private static let den = "[[rooms]]\nname = \"den\"\nurl = \"wss://h/\"\n"
     private static let alice = "[[accounts]]\nname = \"alice\"\ncertfp = [\"\(String(repeating: "a", count: 64))\"]\n"
 
@@ -35,6 +38,13 @@ struct ConfigurationChangeTests {
         Row(
             "another dialect, and with it what the room is", lobby, lobby + "dialect = \"plainjson\"\n",
             "keys-deferred rooms.lobby.dialect"),
+        Row(
+            "a description whose frames are sorted in another way",
+            described(#"decode = [{ event = "message", fields = { text = "/t" } }]"#),
+            described(#"decode = [{ event = "message", fields = { text = "/u" } }]"#), "rooms-reconnected lobby"),
+        Row(
+            "a description by which messages are confirmed in another way", described("decode = []"),
+            described("decode = []\necho = \"by-text\""), "keys-deferred dialects.mine"),
         Row(
             "a backend's user", "[backends.b]\nurl = \"wss://h/\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
             "[backends.b]\nurl = \"wss://h/\"\nuser_agent = \"x\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",

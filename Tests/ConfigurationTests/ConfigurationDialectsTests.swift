@@ -1,4 +1,5 @@
 import BridgeTestSupport
+import ChatModel
 import DescribedDialects
 import Dialects
 import Foundation
@@ -88,7 +89,61 @@ struct ConfigurationDialectsTests {
                 == ["chatbridge.toml:1:1: room \"a\" has no url"])
     }
 
+    @Test("strings of a file have the environment's variables too")
+    func fileVariables() throws {
+        let toml = "[dialects.mine]\nfile = \"m.json\"\n" + Self.room
+        let json = #"{"headers":{"X-Team":"${TEAM}","X-Price":"5 $"},"decode":[]}"#
+        let loaded = try load(toml, variables: ["TEAM": "red"], files: ["m.json": json])
+        #expect(loaded.dialects[0].definition.headers.map(\.value) == ["red", "5 $"])
+        let missing = problems(toml, files: ["m.json": json])
+        #expect(missing.count == 1)
+        #expect(missing.first?.hasPrefix("m.json: /headers/X-Team: ") == true, "\(missing)")
+    }
+
+    @Test("addresses of files in frames are completed by the room's HTTP base")
+    func base() throws {
+        let json = #"""
+            {"decode":[{"event":"message","fields":{"attachments":{"each":"/f","fields":{"url":"/u"}}}}]}
+            """#
+        let loaded = try load(
+            "[dialects.mine]\nfile = \"m.json\"\n[backends.b]\ndialect = \"mine\"\nurl = \"wss://h/ws\"\n"
+                + "http_base = \"https://files.h/api\"\n[[rooms]]\nname = \"ops\"\nbackend = \"b\"\n",
+            files: ["m.json": json])
+        let dialect = try #require(try loaded.dialect(of: loaded.rooms[0]))
+        let decoded = Array(#"{"f":{"u":"/a.png"}}"#.utf8).withUnsafeBytes {
+            dialect.decode($0, isBinary: false, context: DialectContext(room: "ops"))
+        }
+        guard case .message(let message)? = decoded.events?.first else {
+            Issue.record("no message")
+            return
+        }
+        #expect(message.attachments.map(\.url) == ["https://files.h/api/a.png"])
+    }
+
     // MARK: - Problems
+
+    @Test(
+        "a token that no frame shows, and a frame for it that is never sent",
+        arguments: [
+            ("message", false, "the dialect mine has no frame for a token"),
+            (
+                "bearer", true,
+                "shows the token by a frame, encode.auth, which is only sent with auth of type \"message\""
+            ),
+            ("message", true, ""), ("bearer", false, ""),
+        ])
+    func tokenFrames(_ type: String, _ hasFrame: Bool, _ complaint: String) {
+        let json =
+            hasFrame
+            ? #"""
+            {"decode":[{"event":"auth","fields":{"state":{"const":"ok"}}}],"encode":{"auth":{"t":"{{access_token}}"}}}
+            """# : #"{"decode":[]}"#
+        let found = problems(
+            "[dialects.mine]\nfile = \"m.json\"\n" + Self.room + "auth = { type = \"\(type)\", token = \"t\" }\n",
+            files: ["m.json": json])
+        #expect(found.count == (complaint.isEmpty ? 0 : 1), "\(found)")
+        #expect(complaint.isEmpty || found.first?.contains(complaint) == true, "\(found)")
+    }
 
     @Test("mistakes of a file are told by their path, all of them")
     func fileProblems() {

@@ -166,6 +166,9 @@ struct DocumentedDescriptionTests {
     /// A rule that reads messages.
     static let rule = #"{"event":"message","fields":{"text":"/t","id":"/i"}}"#
 
+    /// One that says that the log-in went well.
+    static let login = #"{"event":"auth","fields":{"state":{"const":"ok"}}}"#
+
     /// Two values of each key that make different definitions; a key of a table within behind the table's name and a dot.
     static let samples: [String: [String]] = [
         "dialect": [#""custom""#, #""custom""#],
@@ -173,11 +176,12 @@ struct DocumentedDescriptionTests {
         "url": [#""ws://a.test/{room}""#, #""ws://b.test/{room}""#],
         "headers": [#"{"X":"a"}"#, #"{"X":"b"}"#],
         "subprotocols": [#"["a"]"#, #"["b"]"#],
-        "frames": [#""text""#, #""binary""#],
+        "frames": [#""prefixed""#, #""binary""#],
         "reconnect": [#"{"first":2,"factor":3,"cap":9,"jitter":0.5}"#, "{}"],
         "identity": [#""puppet""#, #""single""#],
         "echo": [#""by-id""#, #""by-text""#],
         "edits": [#""anybody""#, #""author""#],
+        "files": [#""public""#, #""token""#],
         "on_open": [#"[{"a":"{{room}}"}]"#, #"[{"b":"{{limit}}"}]"#],
         "ready_when": [#"{"/a":1}"#, #"{"/b":1}"#],
         "ping": [#"{"every":5,"frame":{"p":1}}"#, #"{"every":6,"frame":{"p":1}}"#],
@@ -282,12 +286,13 @@ struct DocumentedDescriptionTests {
         let everywhere = DocumentedTable.names(in: table.head[1])
         for row in table.rows {
             for kind in DocumentedTable.names(in: row[0]) {
-                let stray = try problems(#"{"decode":[],"encode":{"\#(kind)":{"x":"{{?}}"}}}"#)
+                let stray = try problems(#"{"decode":[\#(Self.login)],"encode":{"\#(kind)":{"x":"{{?}}"}}}"#)
                 let known = try #require(stray.first { $0.sentence == "unknown value" }).known
                 #expect(Set(fields(row[1], known) + everywhere) == Set(known), "\(kind)")
                 for value in known {
                     #expect(
-                        try problems(#"{"decode":[],"encode":{"\#(kind)":{"x":"{{\#(value)}}"}}}"#) == [],
+                        try problems(
+                            #"{"decode":[\#(Self.login)],"encode":{"\#(kind)":{"x":"{{\#(value)}}"}}}"#) == [],
                         "\(kind): \(value)")
                 }
             }

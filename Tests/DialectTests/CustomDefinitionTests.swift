@@ -131,6 +131,24 @@ struct CustomDefinitionTests {
         Mistake(sends(#"{"a":{"$each":"ids","as":1}}"#), "/encode/message/a/$each", "is no list"),
         Mistake(sends(#"{"a":{"$each":"attachments"}}"#), "/encode/message/a", "has no \"as\""),
         Mistake(sends(#"{"a":{"$eahc":"ids"}}"#), "/encode/message/a/$eahc", "dollar sign"),
+        Mistake(
+            #"{"decode":[],"on_open":[{"t":"{{token}}"}]}"#, "/on_open/0/t",
+            "a frame that shows the token is \"encode.auth\""),
+        Mistake(#"{"decode":[],"encode":{"auth":{"t":"{{access_token}}"}}}"#, "/encode/auth", "needs an \"auth\" rule"),
+        Mistake(
+            #"{"decode":[{"event":"auth","fields":{"state":{"const":"failed"}}}],"encode":{"auth":{}}}"#,
+            "/encode/auth",
+            "that can say \"ok\""),
+        Mistake(rule(#""event":"ignore","then":"stop""#), "/decode/0/then", "is not \"continue\""),
+        Mistake(rule(#""event":"topic""#), "/decode/0/fields", "needs \"text\""),
+        Mistake(rule(#""event":"self""#), "/decode/0/fields", "needs \"user.id\" or \"user.name\""),
+        Mistake(#"{"decode":[],"files":"secret"}"#, "/files", "is none of \"public\", \"token\""),
+        Mistake(sends(#"{"$newest":"ids","as":1}"#), "/encode/message/$newest", "is no list"),
+        Mistake(sends(#"{"$prefix":"42","as":[]}"#), "/frames", "must be \"prefixed\""),
+        Mistake(sends(#"{"a":{"$prefix":"42"}}"#), "/encode/message/a/$prefix", "has no meaning here"),
+        Mistake(
+            #"{"decode":[],"frames":"prefixed","encode":{"message":{"$prefix":"4["}}}"#, "/encode/message/$prefix",
+            "without quotes"),
         Mistake(sends(#"{"$frames":[]}"#), "/encode/message/$frames", "has no frame"),
         Mistake(
             #"{"decode":[],"on_open":[{}],"encode":{"subscribe":{}}}"#, "/encode/subscribe", "says the same"),
@@ -271,7 +289,11 @@ struct CustomDefinitionTests {
             $0.typingOut == .startStop
         },
         Trait(#"{"decode":[],"encode":{"typing.start":[]}}"#, "typing that only starts") { $0.typingOut == .startOnly },
-        Trait(#"{"decode":[],"on_open":[[]],"encode":{"auth":["{{access_token}}"]}}"#, "opening") {
+        Trait(
+            #"""
+            {"decode":[{"event":"auth","fields":{"state":"/s"}}],"on_open":[[]],"encode":{"auth":["{{access_token}}"]}}
+            """#, "opening"
+        ) {
             $0.opening == [.authenticates, .subscribes]
         },
         Trait(#"{"decode":[],"ready_when":{"/a":1}}"#, "ready_when") { $0.waitsForReady },

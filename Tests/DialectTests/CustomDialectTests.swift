@@ -244,6 +244,136 @@ struct CustomDialectTests {
         for (frame, events) in rows { #expect(decode(dialect, Array(frame.utf8)) == .events(events), "\(frame)") }
     }
 
+    @Test("several rules speak of one frame, and who we are holds for the rest of it")
+    func continued() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"decode":[
+             {"when":{"/k":"hi"},"event":"auth","fields":{"state":{"const":"ok"}},"then":"continue"},
+             {"when":{"/k":"hi"},"event":"self","fields":{"user.id":"/you"},"then":"continue"},
+             {"when":{"/k":"hi"},"event":"topic","fields":{"text":"/topic"},"then":"continue"},
+             {"when":{"/k":"hi"},"each":"/all","event":"join","fields":{"user.id":""}},
+             {"when":{"/k":"hi"},"event":"system","fields":{"text":{"const":"never"}}},
+             {"when":{"/k":"bye"},"event":"self","fields":{"user.id":"/you"},"then":"continue"}]}
+            """#)
+        let us = ChatPerson(id: ChatID("me"))
+        let rows: [(String, DecodedFrame)] = [
+            (
+                #"{"k":"hi","you":"me","topic":"soup","all":["me","a"]}"#,
+                .events([
+                    .auth(ChatAuth(state: .ok)), .account(us), .topic(ChatTopic(text: "soup")),
+                    .join(ChatMembership(user: us, isSelf: true)),
+                    .join(ChatMembership(user: ChatPerson(id: ChatID("a")))),
+                ])
+            ),
+            // What else there may be is missing.
+            (
+                #"{"k":"hi","topic":null}"#,
+                .events([.auth(ChatAuth(state: .ok)), .topic(ChatTopic(text: ""))])
+            ),
+            (#"{"k":"bye","you":"me"}"#, .events([.account(us)])),
+            (#"{"k":"bye"}"#, .dropped(.missingField, typeKey: "bye")),
+        ]
+        for (frame, expected) in rows { #expect(decode(dialect, Array(frame.utf8)) == expected, "\(frame)") }
+    }
+
+    @Test("a refusal says how long to wait, in seconds or milliseconds, and nonsense says nothing")
+    func retries() throws {
+        let dialect = try Self.dialect(
+            #"{"decode":[{"event":"error","fields":{"code":"/c","retry":"/s","retry_ms":"/ms"}}]}"#)
+        let rows: [(String, Int64?)] = [
+            (#""s":1.5"#, 1500), (#""s":"2""#, 2000), (#""ms":250"#, 250), (#""s":-1"#, nil), (#""s":1e9"#, nil),
+            (#""s":"soon""#, nil), (#""x":1"#, nil),
+        ]
+        for (member, wait) in rows {
+            let decoded = decode(dialect, Array(#"{"c":"slow",\#(member)}"#.utf8))
+            #expect(
+                decoded
+                    == .events([.error(ChatError(code: "slow", text: "", isFatal: false, retryAfterMilliseconds: wait))]
+                    ),
+                "\(member)")
+        }
+    }
+
+    @Test("an address of a file that is a path is below the HTTP base; others stay as they are")
+    func addresses() throws {
+        let definition = try CustomDefinition(
+            try JSONValue(
+                parsing: #"""
+                    {"files":"token","decode":[{"event":"message","fields":{"text":"/t",
+                     "attachments":{"each":"/f","fields":{"url":"/u"}}}}],
+                     "history":{"get":"/log","fields":{"text":"/t","attachments":{"each":"/f","fields":{"url":"/u"}}}}}
+                    """#))
+        let dialect = CustomDialect(definition, base: "https://h/api")
+        #expect(dialect.traits.guardsFiles)
+        let rows = [
+            ("/files/1", "https://h/api/files/1"), ("a.png?x=a:b", "https://h/api/a.png?x=a:b"),
+            ("https://cdn/a", "https://cdn/a"), ("//cdn/a", "//cdn/a"), ("data:x", "data:x"),
+        ]
+        for (address, expected) in rows {
+            let message = ChatMessage(text: "", attachments: [ChatAttachment(kind: .file, url: expected)])
+            #expect(
+                decode(dialect, Array(#"{"t":"","f":[{"u":"\#(address)"}]}"#.utf8)) == .events([.message(message)]))
+            let answer = BackendAnswer(status: 200, body: Array(#"[{"t":"","f":{"u":"\#(address)"}}]"#.utf8))
+            let context = DialectContext(room: "ops")
+            guard
+                case .messages(let rows, _)? = dialect.calls?.reply(
+                    to: .history(HistoryQuery(room: "ops")), answer: answer, context: context)
+            else {
+                Issue.record("no history")
+                return
+            }
+            #expect(rows == [message])
+        }
+    }
+
+    @Test("characters before the JSON are read as a prefix, and written")
+    func prefixes() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"frames":"prefixed","reply":[{"when":{"/prefix":"2"},"send":{"$prefix":"3"}}],
+             "on_open":[{"$prefix":"40"},{"$prefix":"42","as":["join",{"room":"{{room}}"}]}],
+             "decode":[{"when":{"/prefix":"42","/body/0":"msg"},"event":"message","fields":{"text":"/body/1/t"}},
+                       {"when":{"/prefix":"2","/body":{"exists":false}},"event":"ignore"}],
+             "encode":{"message":{"$prefix":"42","as":["msg",{"t":"{{text}}"}]}}}
+            """#)
+        let context = DialectContext(room: "ops")
+        let rows: [(String, DecodedFrame)] = [
+            (#"42["msg",{"t":"hi"}]"#, .events([.message(ChatMessage(text: "hi"))])), ("2", .events([])),
+            (#"["msg",{"t":"hi"}]"#, .dropped(.unknownType, typeKey: "")),
+            (#"42["msg""#, .dropped(.malformed, typeKey: nil)), ("42{", .dropped(.malformed, typeKey: nil)),
+            ("3probe", .dropped(.unknownType, typeKey: "3probe")),
+        ]
+        for (frame, expected) in rows { #expect(decode(dialect, Array(frame.utf8)) == expected, "\(frame)") }
+        func texts(_ frames: [EncodedFrame]?) -> [String] {
+            (frames ?? []).map { String(decoding: $0.bytes, as: UTF8.self) }
+        }
+        #expect(
+            texts(dialect.encode(.message(ChatMessage(text: "hi")), context: context).frames) == [
+                #"42["msg",{"t":"hi"}]"#
+            ])
+        #expect(
+            texts(dialect.encode(.subscribe(room: "ops", limit: nil), context: context).frames)
+                == ["40", #"42["join",{"room":"ops"}]"#])
+        #expect(Array("2".utf8).withUnsafeBytes { texts(dialect.automaticReplies(to: $0, context: context)) } == ["3"])
+    }
+
+    @Test("one frame for the newest that was read, and JSON inside strings")
+    func newestAndWrapped() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"decode":[],"encode":{"receipt.read":{"$newest":"ids","as":{"upto":"{{item}}"}},
+             "message":{"a":{"$jsonstring":{"t":"{{text}}"}},"b":{"$base64json":{"t":"{{text}}"}}}}}
+            """#)
+        #expect(dialect.traits.readReport == .upTo)
+        func text(_ command: ChatCommand) -> String {
+            let frames = dialect.encode(command, context: DialectContext(room: "ops")).frames ?? []
+            return frames.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " ")
+        }
+        #expect(text(.receipt(ChatReceipt(state: .read, ids: [ChatID("5"), ChatID("6")]))) == #"{"upto":"6"}"#)
+        #expect(text(.message(ChatMessage(text: "q\""))) == #"{"a":"{\"t\":\"q\\\"\"}","b":"eyJ0IjoicVwiIn0="}"#)
+    }
+
     @Test("events of other rooms are left out, and said to be")
     func otherRooms() throws {
         let dialect = try Self.dialect(#"{"decode":[{"event":"message","fields":{"text":"/t","room":"/r"}}]}"#)

@@ -244,7 +244,7 @@ def check_warns_where_rooms_protects_nothing():
 def the_documents_say_so_loudly():
     """Where `rooms` of an account is explained, it says whom it does not keep out."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-    for name in ("README.md", os.path.join("config", "chatbridge.toml")):
+    for name in (os.path.join("docs", "CONFIGURATION.md"), os.path.join("config", "chatbridge.toml")):
         with open(os.path.join(here, name), encoding="utf-8") as file:
             lines = file.read().splitlines()
         near = [

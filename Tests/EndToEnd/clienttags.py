@@ -259,11 +259,11 @@ def renamed_rooms_and_changed_hosts_are_offered_or_explained(world):
         offered += [word.split("=")[0] for word in line.params[-1].split()]
         if line.params[2] != "*":
             break
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "IRC.md")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "reference", "irc.md")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     heading = next(line for line in reversed(text.splitlines()) if line.startswith("## "))
     table = [line for line in text[text.rindex(heading):].splitlines() if line.startswith("|")]
     for name in ("draft/channel-rename", "chghost"):
         rows = [line for line in table if name in line and len(line.split("|")) >= 4 and len(line.split("|")[2].split()) >= 3]
-        assert name in offered or rows, "%s is neither offered nor explained in docs/IRC.md, %r" % (name, heading)
+        assert name in offered or rows, "%s is neither offered nor explained in docs/reference/irc.md, %r" % (name, heading)

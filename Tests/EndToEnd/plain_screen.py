@@ -1,7 +1,8 @@
 """A person at a terminal: what telnet or nc sends, and what the person sees.
 
     Screen     a small terminal: rows of cells, a cursor, what scrolled away
-    Seat       a connection with a screen, as telnet in character or line mode, or as nc
+    Terminal   telnet in character or line mode, or nc, with a screen; `send_bytes` is whose connection it is
+    Seat       a terminal with a connection of its own
     sit        a Seat whose person has given a name and a room and is in
 """
 
@@ -258,7 +259,7 @@ KEYS = {
 }
 
 
-class Seat(_Link):
+class Terminal:
     """`kind`:
         character   telnet that agrees to the server's echo and sends every key at once
         line        telnet whose person said `mode line`: it echoes and edits by itself
@@ -266,9 +267,8 @@ class Seat(_Link):
     """
 
     def __init__(
-        self, port, kind="character", width=100, height=24, ttype="xterm-256color", naws=True, initiates=True, answers=True,
+        self, kind="character", width=100, height=24, ttype="xterm-256color", naws=True, initiates=True, answers=True,
     ):
-        super().__init__("127.0.0.1", port)
         self.kind = kind
         # Whether it answers telnet's commands.
         self.answers = answers and kind != "nc"
@@ -289,6 +289,9 @@ class Seat(_Link):
         if kind != "nc" and initiates:
             self.offer()
 
+    def send_bytes(self, data):
+        raise NotImplementedError
+
     # -- Telnet
 
     def offer(self):
@@ -305,10 +308,6 @@ class Seat(_Link):
     @property
     def remote_echo(self):
         return ECHO in self.him
-
-    def send_bytes(self, data):
-        self.sock.settimeout(PATIENCE)
-        self.sock.sendall(data)
 
     def _command(self, verb, option):
         self.commands.append((verb, option))
@@ -409,12 +408,6 @@ class Seat(_Link):
             self.screen.feed(self.decoder.decode(bytes(text)))
             text.clear()
 
-    def pump(self, seconds=0.0):
-        data = self._read(seconds)
-        self.raw += data
-        self._feed(data)
-        return bool(data)
-
     # -- The keyboard
 
     def type(self, text):
@@ -430,7 +423,6 @@ class Seat(_Link):
         if self.kind == "character":
             self.send_bytes(b"\r\0")
             return
-        self.drain()
         # Without echo not even the line's end is seen.
         if not self.remote_echo:
             self.screen.feed("\r\n")
@@ -450,6 +442,27 @@ class Seat(_Link):
         """All at once, as terminals do it: with CR for the lines' ends."""
         ends = {"character": "\r", "line": "\r\n", "nc": "\n"}[self.kind]
         self.send_bytes(text.replace("\n", ends).encode())
+
+
+class Seat(_Link, Terminal):
+    def __init__(self, port, kind="character", **options):
+        _Link.__init__(self, "127.0.0.1", port)
+        Terminal.__init__(self, kind, **options)
+
+    def send_bytes(self, data):
+        self.sock.settimeout(PATIENCE)
+        self.sock.sendall(data)
+
+    def pump(self, seconds=0.0):
+        data = self._read(seconds)
+        self.raw += data
+        self._feed(data)
+        return bool(data)
+
+    def enter(self):
+        if self.kind != "character":
+            self.drain()
+        Terminal.enter(self)
 
     # -- The eyes
 

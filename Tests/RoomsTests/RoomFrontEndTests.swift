@@ -31,6 +31,7 @@ private final class Recorder: RoomFrontEnd {
             sentences.append("\(message.speaker?.nick ?? "the relay"): \(answer)\(words)")
         case .notice(let text): sentences.append("the relay: " + text)
         case .announced(let text): sentences.append("the backend: " + text)
+        case .topic(let text): sentences.append("the topic: " + text)
         case .entered(let arrival): sentences.append("\(arrival.who.nick) is here")
         case .left(let who, let reason): sentences.append("\(who.nick) is gone: \(reason ?? "")")
         case .returned(let arrivals): sentences += arrivals.map { "\($0.who.nick) is here again" }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """IRC clients of the soak, in one process. The record of each is ahead of everything that it does.
 
-    client.py --names alice@one --passwords FILE --port N --secure-port N --records DIRECTORY --seed N [--silent]
+    client.py --names alice@one --passwords FILE --port N --secure-port N --web-port N --records DIRECTORY --seed N [--silent]
 
 Logs in, or is a guest; enters its rooms, says numbered things, and sends a PING behind them: the answer says that they were
 taken. Each line that comes is on file before it is acted upon, so a PONG stands for lines that are there; each line that
@@ -23,6 +23,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import Journal, read  # noqa: E402
+from page import Page  # noqa: E402
 from peer import parse_irc  # noqa: E402
 from plan import CLIENTS, EVERY_ROOM, PASSING, ROOMS, Key, compose, nick_of, read_key  # noqa: E402
 
@@ -118,9 +119,18 @@ class Client:
         self.questions, self.page, self.batches = collections.deque(), None, {}
         self.has_pages, self.read_pages = CHATHISTORY in self.caps, False
         port, secured = self.chosen.port, {}
-        if self.plan.is_secure:
+        if self.plan.via == "ircs":
             port, secured = self.chosen.secure_port, {"ssl": _TLS, "ssl_handshake_timeout": GIVE_UP}
+        elif self.plan.via == "web":
+            port = self.chosen.web_port
         reader, self.writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, **secured)
+        if self.plan.via == "web":
+            reader = self.writer = Page(reader, self.writer)
+            try:
+                await asyncio.wait_for(reader.open(port), GIVE_UP)
+            except BaseException:
+                reader.transport.abort()
+                raise
         self.heard = time.monotonic()
         tasks = [
             asyncio.create_task(task) for task in (
@@ -318,7 +328,7 @@ async def main():
     parser = argparse.ArgumentParser()
     for name in ("--names", "--passwords", "--records"):
         parser.add_argument(name, required=True)
-    for name in ("--port", "--secure-port", "--seed"):
+    for name in ("--port", "--secure-port", "--web-port", "--seed"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--silent", action="store_true")
     chosen = parser.parse_args()

@@ -200,6 +200,7 @@ class Configuration:
             '[[listeners]]\nbind = "irc://127.0.0.1:0"',
             '[[listeners]]\nbind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"' % (
                 self.path("cert.pem"), self.path("key.pem")),
+            '[[listeners]]\nbind = "ws://127.0.0.1:0/irc"',
             '[room_defaults]\nbackoff = { min = "200ms", max = "1s", jitter = 0.25 }\nping = "3s"\n'
             # What the checkers count, a guest gets once it is in the room.
             'history_on_join = 0\n'

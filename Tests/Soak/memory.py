@@ -8,7 +8,7 @@ import statistics
 import time
 
 from journal import Journal
-from plan import CLIENTS, MIRROR_SOCKETS, WIRES, rooms_of
+from plan import CLIENTS, LISTENER_COUNT, MIRROR_SOCKETS, WIRES, rooms_of
 
 # Seconds between two samples.
 EVERY = 2
@@ -95,7 +95,7 @@ def explained():
     """{whereto: sockets that stay}: listeners and the operator's, a connection of each client, the link of each room, and
     the mirrors'."""
     return {
-        LISTENERS: 3, ADMIN: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES},
+        LISTENERS: LISTENER_COUNT, ADMIN: 1, TO_CLIENTS: len(CLIENTS), **{wire: len(rooms_of(wire)) for wire in WIRES},
         **MIRROR_SOCKETS}
 
 

@@ -33,6 +33,8 @@ WIRES = {
 PREFIXED = "<{nick}> {text}"
 # {wire or room: the account that speaks for all}. Rooms of two logins have two, so that no nick is that of both.
 ACCOUNTS = {"jwt-rooms": "ferry", "attic": "Barge", "vault": "Punt"}
+# Plain, TLS, WebSocket, and HTTP for hooks.
+LISTENER_COUNT = 4
 # How many clients there are in all, where it is to be a crowd.
 SIZE = int(os.environ.get("SOAK_CLIENTS", "0"))
 
@@ -100,16 +102,17 @@ def rooms_of(wire):
 
 
 # An IRC client: the account (None: a guest), the capabilities that it asks for, whether it fetches what it missed, its
-# rooms, and whether it comes over TLS. `talk` is by how much longer its pauses are.
-Client = collections.namedtuple("Client", "name caps account asks rooms is_secure talk")
+# rooms, and how it comes: "irc", "ircs" over TLS, "web" over a WebSocket; or a person in plain mode, by telnet in "character"
+# or in "line" mode, or by "nc". `talk` is by how much longer its pauses are.
+Client = collections.namedtuple("Client", "name caps account asks rooms via talk")
 MODERN = (
     "sasl", "server-time", "message-tags", "batch", "echo-message", "labeled-response", "account-tag",
     "standard-replies",
 )
 
 
-def _client(name, caps, is_guest=False, asks=False, rooms=tuple(EVERY_ROOM), is_secure=False, talk=1):
-    return Client(name, caps, None if is_guest else name.partition("@")[0], asks, rooms, is_secure, talk)
+def _client(name, caps, is_guest=False, asks=False, rooms=tuple(EVERY_ROOM), via="irc", talk=1):
+    return Client(name, caps, None if is_guest else name.partition("@")[0], asks, rooms, via, talk)
 
 
 CLIENTS = {
@@ -118,14 +121,20 @@ CLIENTS = {
         _client("alice@one", MODERN),
         # Nothing that modern clients have, of the same account: no echo, no times, no tags.
         _client("alice@two", ("sasl",)),
-        _client("bob@desk", MODERN, is_secure=True),
+        _client("bob@desk", MODERN, via="ircs"),
         _client("carol@phone", ("sasl", "server-time", "message-tags", "account-tag")),
-        _client("dora@web", MODERN + ("draft/chathistory",), asks=True),
+        # A browser's page.
+        _client("dora@web", MODERN + ("draft/chathistory",), asks=True, via="web"),
         _client("eve@guest", MODERN[1:], is_guest=True),
         # Its account comes and goes.
         _client("gus@tent", MODERN[:3] + MODERN[4:], rooms=tuple(PASSING)),
+        # People in plain mode: the first room is in front of them. Only by keys are their own messages shown to them.
+        _client("hal@keys", ("echo-message",), rooms=("reef", "loft"), via="character", talk=2),
+        _client("ivy@lines", (), rooms=("kelp", "dock"), via="line", talk=2),
+        _client("joe@pipe", (), is_guest=True, rooms=("reef", "mill"), via="nc", talk=2),
     )
 }
+PEOPLE = {name: client for name, client in CLIENTS.items() if client.via in ("character", "line", "nc")}
 PASSING_ACCOUNTS = ("gus",)
 # {process: its clients}
 PROCESSES = {name: [name] for name in CLIENTS}
@@ -219,14 +228,14 @@ def described():
                 "second": wire.second, "logins": wire.logins, "token": wire.token, "closes": wire.closes,
             } for wire in WIRES.values()
         },
-        "listeners": 3,
+        "listeners": LISTENER_COUNT,
         "sockets": MIRROR_SOCKETS,
         "rooms": _rooms_described(ROOMS),
         "passing": _rooms_described(PASSING),
         "clients": {
             client.name: {
                 "nick": nick_of(client.name), "account": client.account, "caps": list(client.caps), "asks": client.asks,
-                "rooms": list(client.rooms),
+                "rooms": list(client.rooms), "via": client.via,
             } for client in CLIENTS.values()
         },
     }

@@ -17,6 +17,7 @@ import socket
 import struct
 import time
 
+from plan import PEOPLE, nick_of
 from relay import CLOSE
 
 # A silent connection that neither end gives up is torn off after so long, in seconds.
@@ -25,6 +26,9 @@ SILENCE = 90
 TAIL = 512
 # Who is at the near end, from what comes from there first: a client's log-in, a room's handshake.
 _USER = re.compile(rb"USER (\S+) 0 \* :(\S+)\r\n")
+# A person in plain mode types a name and little else.
+_PERSON = re.compile(rb"(?<![A-Za-z])(%s)[\r\n]" % "|".join(map(nick_of, PEOPLE)).encode())
+_NAMES = {nick_of(name): name for name in PEOPLE}
 _HANDSHAKE = re.compile(rb"GET (\S+) HTTP/1.1\r\n(?:.*\r\n)*?upgrade: *websocket\r\n", re.IGNORECASE)
 
 
@@ -89,7 +93,7 @@ class Connection:
         self.proxy, self.near, self.far = proxy, near, far
         # What happens to bytes to the far and to the near end: "", "swallowed" or "frozen".
         self.fate = {near: "", far: ""}
-        self.pumps = []
+        self.pumps, self.is_silent = [], False
         self.began, self.who, self.head, self.tail = time.time_ns() // 1_000_000, proxy.who, b"", b""
         self.relay = far if proxy.side == "clients" else near
 
@@ -136,6 +140,8 @@ class Connection:
             self.head += data
             if user := _USER.search(self.head):
                 self.who = "%s@%s" % (user[2].decode(), user[1].decode())
+            elif self.proxy.side == "clients" and (person := _PERSON.search(self.head)):
+                self.who = _NAMES[person[1].decode()]
             elif handshake := _HANDSHAKE.match(self.head):
                 self.who = handshake[1].decode().partition("?")[0]
         if source is self.relay:
@@ -156,7 +162,7 @@ class Connection:
     def _last_words(self):
         if self.proxy.side == "clients":
             last = self.tail.rstrip(b"\r\n").rpartition(b"\n")[2]
-            return {"last": "" if self.proxy.who else last.decode("utf-8", "replace")}
+            return {"last": "" if self.proxy.who or self.who in PEOPLE else last.decode("utf-8", "replace")}
         # A close frame of a client: a mask, a code, a reason.
         for length in range(2, min(126, len(self.tail) - 5)):
             at = len(self.tail) - length - 6
@@ -196,6 +202,7 @@ class Connection:
 
     def silence(self, fate, near=True, far=True):
         """From here on nothing comes through from the near, the far, or both ends."""
+        self.is_silent = True
         if near:
             self.fate[self.near] = fate
         if far:

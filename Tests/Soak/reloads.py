@@ -16,8 +16,10 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
 from journal import read  # noqa: E402
+from page import CLOSED  # noqa: E402
 from peer import parse_irc  # noqa: E402
-from plan import CLIENTS, EVERY_ROOM, MIRRORED, PASSING, find_keys, is_from_irc, key_text, nick_of, read_key  # noqa: E402
+from plan import (  # noqa: E402
+    CLIENTS, EVERY_ROOM, MIRRORED, PASSING, PEOPLE, find_keys, is_from_irc, key_text, nick_of, read_key)
 
 # Between the relay's word that a change is in force and the last of its effects, on a loaded machine.
 SLACK = 1500
@@ -29,6 +31,8 @@ CLOSING = 40_000
 DEATH = 2000
 # What a client may be disconnected for at any time.
 REASONS = ("Ping timeout", "SendQ exceeded", "Registration timed out", "Registration timeout")
+# So long at least the relay has heard nothing of a client whose PING timed out, in milliseconds.
+UNHEARD = 5000
 # A client's word that it left by itself.
 LEFT = "nothing came for"
 # Codes with which the relay closes a link that it does not need any more.
@@ -188,16 +192,25 @@ class Check:
                 end["who"], end["t"], end["began"], end["code"], end["last"]))
 
     def last_words(self, end):
-        """Of a connection over TLS, what the client recorded: that it left by itself before, or the relay's ERROR, which a
-        client that stood still reads late."""
+        """Of a connection that is not IRC in the clear, what the client recorded: that it left by itself before, or the relay's
+        ERROR, close frame or last words on a screen, which a client that stood still reads late."""
         if end["last"]:
             return end["last"]
         lines = [entry for entry in self.records[end["who"]] if end["began"] <= entry["t"]]
+        # A page is told nothing where it may return at once: but for a death of the relay, that is an unanswered PING.
+        answered = max((
+            entry["t"] for entry in lines if entry["t"] <= end["t"] and entry["d"] == "<" and " PONG " in entry["l"]),
+            default=end["began"])
+        if CLIENTS[end["who"]].via == "web" and end["t"] - answered >= UNHEARD:
+            return REASONS[0]
+        if end["who"] in PEOPLE:
+            left = next((entry for entry in lines if entry["d"] == "!"), None)
+            return "" if left is None else LEFT if left["t"] <= end["t"] else left["l"]
         connection = next((entry["c"] for entry in reversed(lines) if entry["t"] <= end["t"] and "c" in entry), None)
         return next((
             entry["l"] for entry in lines if entry.get("c") == connection and (
                 entry["d"] == "<" and entry["l"].startswith("ERROR")
-                or entry["d"] == "!" and entry["l"].startswith(LEFT) and entry["t"] <= end["t"])), "")
+                or entry["d"] == "!" and entry["l"].startswith(CLOSED if entry["t"] > end["t"] else LEFT))), "")
 
     @staticmethod
     def lost_account(client, states):

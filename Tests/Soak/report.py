@@ -64,10 +64,10 @@ def show(result, soak):
     if soak.jumps:
         print("        clock jumps of %s s" % ", ".join("%+d" % jump for jump in soak.jumps[:12]))
     print_tables(result)
-    for line in [*soak.memory.told(), *soak.mirrors.told()]:
+    for line in [*soak.memory.told(), *soak.mirrors.told(), *soak.people.told()]:
         print("\n" + line, end="")
     print()
-    kept = promises(result, soak.memory.promises() + soak.mirrors.promises() + [
+    kept = promises(result, soak.memory.promises() + soak.mirrors.promises() + soak.people.promises() + [
         ("no process ended by itself", ["%s: %s" % item for item in soak.own_ends().items()])])
     broken = print_broken(kept)
     print("\n%d of %d promises hold, in %.0f s" % (

@@ -33,7 +33,8 @@ from faults import Clock, SizeLimit, small_disk
 from journal import Journal, read
 from memory import REST, Memory
 from mirroring import Mirrors
-from plan import CLIENTS, EVERY_ROOM, PROCESSES, ROOMS, WIRES
+from people import People
+from plan import CLIENTS, EVERY_ROOM, PEOPLE, PROCESSES, ROOMS, WIRES
 from processes import Process
 from proxy import Proxy
 from reloading import Reloading
@@ -71,10 +72,10 @@ class Soak:
     def __init__(self, chosen):
         self.chosen = chosen
         self.directory = tempfile.mkdtemp(prefix="chatbridge-soak-")
-        for name in ("state", "logs", "records"):
+        for name in ("state", "logs", "records", "people"):
             os.mkdir(self.path(name))
         self.began = time.monotonic()
-        # Of the relay's listeners: plain, and with TLS.
+        # Of the relay's listeners: plain, with TLS, and for WebSockets.
         self.relay_ports = []
         # Rooms that had a link.
         self.linked = set()
@@ -91,6 +92,7 @@ class Soak:
         # Clients that were not heard of yet.
         self.quiet = list(CLIENTS)
         self.write_plan()
+        self.people = People(self.directory)
 
     def path(self, *names):
         return os.path.join(self.directory, *names)
@@ -117,8 +119,13 @@ class Soak:
         # A client that came again must not be overtaken by what it said before: nobody could know that.
         ends = Journal(self.path("ends.jsonl"))
         self.downstream = Proxy(lambda: self.port_of(0), side="clients", journal=ends)
-        (secure,) = (name for name, client in CLIENTS.items() if client.is_secure)
+        # What comes over these is not in the clear, or in frames; of each there is one.
+        (secure,) = (name for name, client in CLIENTS.items() if client.via == "ircs")
         self.secure = Proxy(lambda: self.port_of(1), side="clients", journal=ends, who=secure)
+        (page,) = (name for name, client in CLIENTS.items() if client.via == "web")
+        self.web = Proxy(lambda: self.port_of(2), side="clients", journal=ends, who=page)
+        # Cut alike.
+        self.fronts = [self.downstream, self.secure, self.web]
         self.upstream = {
             wire: Proxy(
                 lambda wire=wire: self.backend_ports[wire], 0 if WIRE_CLASSES[wire].forgets_the_gone else STALE, wire, ends)
@@ -186,7 +193,7 @@ class Soak:
         self.mirrors.relay_said(line)
         if '"event":"listening"' in line:
             self.relay_ports.append(int(json.loads(line)["address"].rsplit(":")[-1]))
-            if len(self.relay_ports) == 2:
+            if len(self.relay_ports) == 3:
                 self.reloading.started()
         elif '"event":"reloaded"' in line or '"event":"reload-refused"' in line:
             self.reloading.ended('"event":"reloaded"' in line)
@@ -231,10 +238,16 @@ class Soak:
             self.notes.append("backend of %s: %s" % (wire, line[:300]))
 
     def client_command(self, names):
+        if names[0] in PEOPLE:
+            return [
+                sys.executable, os.path.join(HERE, "person.py"), "--name", names[0], "--passwords", self.path("passwords"),
+                "--port", str(self.downstream.port), "--records", self.path("records"), "--screens", self.path("people"),
+                "--seed", str(self.chosen.seed)] + ["--silent"] * self.is_silent
         return [
             sys.executable, os.path.join(HERE, "client.py"), "--names", ",".join(names),
             "--passwords", self.path("passwords"), "--port", str(self.downstream.port),
-            "--secure-port", str(self.secure.port), "--records", self.path("records"), "--seed", str(self.chosen.seed),
+            "--secure-port", str(self.secure.port), "--web-port", str(self.web.port),
+            "--records", self.path("records"), "--seed", str(self.chosen.seed),
         ] + ["--silent"] * self.is_silent
 
     def record_path(self, name):
@@ -244,13 +257,13 @@ class Soak:
 
     async def run(self):
         await self.build()
-        for proxy in (self.downstream, self.secure, *self.upstream.values()):
+        for proxy in (*self.fronts, *self.upstream.values()):
             proxy.start()
         for process in (*self.backends.values(), self.relay):
             process.start()
         self.mirrors.start()
         await self.until(
-            lambda: self.port_of(1) and all(self.backend_ports.values()), 60, "relay and backends listen")
+            lambda: self.port_of(2) and all(self.backend_ports.values()), 60, "relay and backends listen")
         # What was said in a room that never had a link cannot be asked for.
         await self.until(lambda: self.linked.issuperset(EVERY_ROOM), 60, "every room has its link")
         for process in self.clients.values():
@@ -435,7 +448,7 @@ class Soak:
 
     def cut(self, how, wires, fault, source):
         if how == "client":
-            side, how = [self.downstream, self.secure], source.choice(("with FIN", "with RST", "silently", "link"))
+            side, how = self.fronts, source.choice(("with FIN", "with RST", "silently", "link"))
         else:
             side = [self.upstream[wire] for wire in wires]
         whole = sorted(
@@ -486,6 +499,9 @@ class Soak:
                 self.resume(process, process.pid)
         self.disk.empty(self.relay)
         self.set_clock_right()
+        # Of an nc that is gone without a word, the relay learns by nothing else: it has nothing to be asked with.
+        for connection in [one for proxy in self.fronts for one in proxy.connections if one.is_silent]:
+            connection.tear()
 
     # MARK: - The end
 
@@ -499,10 +515,8 @@ class Soak:
             await process.stop()
         if hasattr(self, "mirrors"):
             await self.mirrors.stop()
-        fronts = getattr(self, "downstream", None), getattr(self, "secure", None)
-        for proxy in (*fronts, *getattr(self, "upstream", {}).values()):
-            if proxy:
-                proxy.stop()
+        for proxy in (*getattr(self, "fronts", ()), *getattr(self, "upstream", {}).values()):
+            proxy.stop()
 
     def checked(self, path):
         """(exit code, words) of another checker of the same files."""

@@ -1620,7 +1620,7 @@ class MemoryTests(unittest.TestCase):
     def test_a_socket_that_stays_is_found_wherever_it_leads(self):
         flat = [60_000] * 60
         self.assertEqual(memory.explained(), {
-            "listeners": 3, "admin": 1, "clients": 7, **dict.fromkeys(memory.WIRES, 3), "directus": 2, "mirrors": 5,
+            "listeners": 4, "admin": 1, "clients": 10, **dict.fromkeys(memory.WIRES, 3), "directus": 2, "mirrors": 5,
             "network": 1, "tools": 2})
         for whereto in (*memory.WIRES, "clients", "listeners", "unknown"):
             broken = self.kept([flat], more=[(whereto, 1, 0, 99)])[1]
@@ -1672,14 +1672,13 @@ class StartTests(unittest.TestCase):
         run = soak.Soak.__new__(soak.Soak)
         run.relay_words, run.relay_log, run.linked = collections.deque(), io.StringIO(), set()
         run.backend_ports, run.relay_ports = dict.fromkeys(soak.WIRES, 1), []
-        run.build = mock.AsyncMock()
-        run.downstream, run.secure, run.upstream, run.relay, run.reloading, run.mirrors = (
-            mock.MagicMock() for _ in range(6))
+        run.build, run.fronts = mock.AsyncMock(), []
+        run.upstream, run.relay, run.reloading, run.mirrors = (mock.MagicMock() for _ in range(4))
         run.backends = {}
         run.clients = {"alice@one": mock.Mock(start=mock.Mock(side_effect=Started))}
         words = iter([
             {"event": "listening", "address": "127.0.0.1:6667"}, {"event": "listening", "address": "127.0.0.1:6697"},
-            *({"event": "upstream-up", "room": name} for name in EVERY_ROOM),
+            {"event": "listening", "address": "127.0.0.1:6680"}, *({"event": "upstream-up", "room": name} for name in EVERY_ROOM),
             {"event": "upstream-lost", "room": "reef"}])
 
         async def until(condition, _, what):

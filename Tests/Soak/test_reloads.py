@@ -145,6 +145,30 @@ class ReloadTests(unittest.TestCase):
                 self.run_.end(10.1, "clients", CLIENT)
                 self.expect(*kinds)
 
+    def test_whose_page_was_closed(self):
+        # It is told nothing where it may come again at once.
+        for heard, words, kinds in (
+            (9, "closed by the relay: 1000 ", ["client"]), (4, "closed by the relay: 1000 ", []),
+            (9, "nothing came for 8 s", ["client"]),
+        ):
+            with self.subTest(heard=heard, words=words):
+                self.setUp()
+                self.run_.ask(heard, client="dora@web")
+                self.run_.line(10.2, "!", words, "dora@web")
+                self.run_.end(10.1, "clients", "dora@web")
+                self.expect(*kinds)
+
+    def test_whose_terminal_was_disconnected(self):
+        for left, words, kinds in (
+            (10.2, "Goodbye, hal (Ping timeout).", []), (10.2, "Goodbye, hal.", ["client"]), (9.9, "no answer for 15 s", []),
+        ):
+            with self.subTest(left=left, words=words):
+                self.setUp()
+                self.run_.ask(9, client="hal@keys")
+                self.run_.line(left, "!", words, "hal@keys")
+                self.run_.end(10.1, "clients", "hal@keys")
+                self.expect(*kinds)
+
     def test_who_was_disconnected(self):
         self.run_.reload(10, limits={"sendq": '"2MiB"'})
         self.run_.end(10.1, "clients", "carol@phone", last="ERROR :Closing Link: 127.0.0.1 (Your account changed)")

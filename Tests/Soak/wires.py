@@ -147,6 +147,10 @@ class Wire:
 
 
 class Typed(Wire):
+    def __init__(self, backend, logs):
+        super().__init__(backend, logs)
+        self.reads = Journal(os.path.join(logs, "typed.reads"))
+
     def wrap(self, kind, payload):
         inner = base64.b64encode(json.dumps(payload).encode()).decode()
         return frame(json.dumps({"type": kind, "payload": inner}), BINARY)
@@ -165,6 +169,8 @@ class Typed(Wire):
     def received(self, link, opcode, payload):
         fields = json.loads(payload)
         kind, fields = fields["type"], json.loads(base64.b64decode(fields["payload"]))
+        if kind == "chat.receipt" and fields["state"] == "read":
+            self.reads.append(t=milliseconds(), room=fields["room"], reader=fields["senderName"], ids=fields["ids"])
         if kind != "chat.message":
             return
         entry, is_new = link.room.log(

@@ -162,7 +162,7 @@ func stored(_ folder: StoreFolder, _ name: String = "a.db", boot: String? = nil)
         StoreSettings(path: folder.file(name), boot: boot), wallClockMilliseconds: StoreStage.someTime)
     defer { store.close(within: .seconds(10)) }
     #expect(opening.movedAside == nil)
-    return try store.load()
+    return try store.load(messagesPerRoom: StoredState.messagesPerRoom)
 }
 
 // MARK: - Records

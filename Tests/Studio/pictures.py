@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Takes the project's pictures: the page with both sides, light and dark, and a short animation of it.
+"""Takes the project's pictures: the page with both sides, light and dark, a short animation of it, the screen of telnet, and the page of
+the status.
 
     CHATBRIDGE=path python3 Tests/Studio/pictures.py DIRECTORY
 
@@ -14,6 +15,7 @@ import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import screens  # noqa: E402
 from browser import Browser  # noqa: E402
 from test_page import IS_OPEN, Program, Writer, shown  # noqa: E402
 
@@ -112,7 +114,10 @@ async def take(directory):
                 await to_the_end()
                 await tab.picture(directory / ("both-sides-%s.png" % theme))
         (directory / "both-sides.apng").write_bytes(animation(frames))
-    for path in sorted(directory.glob("both-sides*")):
+    await screens.telnet(directory)
+    async with Browser() as browser:
+        await screens.status(directory, browser)
+    for path in sorted(directory.iterdir()):
         print("%s: %d KiB" % (path, path.stat().st_size // 1024))
 
 

@@ -7,7 +7,7 @@ import Rooms
 import Upstream
 
 // What mirrors read of rooms and say in them. A mirror is a client of the room's order with a delivery cursor of its own,
-// under an account that nobody can have.
+// under an account that no user can have.
 
 /// A room as a mirror follows it.
 package struct MirroredRoom: Equatable {
@@ -73,6 +73,9 @@ extension Bridge {
         context.keep(.bookmark(known))
     }
 
+    /// Whether the room takes what mirrors bring: it is open, and its stored messages were read.
+    package func isReady(_ name: String) -> Bool { openRoom(name)?.isLoading == false }
+
     /// The newest row of an open room.
     package func end(of room: RoomID) -> (name: String, end: Int64)? {
         self.room(room).map { ($0.settings.name, Int64($0.lastSequence)) }
@@ -115,7 +118,7 @@ extension Bridge {
         return .done
     }
 
-    /// Shows that somebody elsewhere begins to write, or ceases to.
+    /// Shows that a user elsewhere begins to write, or ceases to.
     package func typed(_ name: String, _ isTyping: Bool, in room: String, now: Now) {
         context.now = now
         guard let room = openRoom(room), !room.isLoading, lifecycle.isServing else { return }

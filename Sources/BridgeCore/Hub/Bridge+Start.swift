@@ -23,7 +23,7 @@ extension Bridge {
         irc.restoreConversations(stored)
         context.identities.restore(stored.identities, now: now)
         for room in rooms {
-            if let left = stored.rooms[room.storedKey] { room.restore(left, context) }
+            if stored.rooms[room.storedKey] != nil { room.beginLoading() }
         }
         irc.privateMessages.restore(stored.rooms[PrivateMarkers.storedKey]?.markers ?? [])
         noteMessagesWithoutRoom(stored)

@@ -137,7 +137,7 @@ extension Bridge {
 
     /// - Parameter stored: nil: not readable.
     private func finishLoading(_ id: RoomID, _ stored: StoredRoom?) {
-        context.timers.cancel(.roomLoad(id))
+        defer { irc.loadEnded(id) }
         // No room is opened during shutdown.
         guard lifecycle.isServing || lifecycle.phase == .draining, let room = room(id), room.isLoading else {
             return

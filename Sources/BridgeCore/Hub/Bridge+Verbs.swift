@@ -31,7 +31,7 @@ extension Bridge {
         }
         for room in rooms {
             if room.settings.connect == .always, room.link.state == .stopped { room.beginOpening(context) }
-            room.startForWaiting(context)
+            if room.isLoading { irc.load(room) } else { room.startForWaiting(context) }
         }
         irc.askForTemplateRooms()
     }
@@ -85,7 +85,7 @@ extension Bridge {
     /// The client is registered with a password only.
     public func needsLogin(_ client: ClientID) -> Bool { irc.needsLogin(client) }
 
-    /// One password is for everybody.
+    /// One password is for all clients.
     public var hasServerPassword: Bool { settings.password != nil }
 
     // MARK: - Passwords

@@ -131,6 +131,8 @@ struct TailLine: Equatable {
             self.init(
                 "reaction", reaction.sender, "\(reaction.operation.rawValue) \(reaction.emoji)", id: reaction.target)
         case .system(let system): self.init("system", nil, system.text)
+        case .topic(let topic): self.init("topic", nil, topic.text)
+        case .account(let person): self.init("self", person)
         case .history(let history): self.init("history", nil, "\(history.messages.count) messages")
         case .ready(let ready): self.init("ready", nil, ready.name ?? ready.room)
         case .auth(let auth): self.init("auth", nil, auth.state.rawValue)
@@ -188,6 +190,7 @@ struct TailLine: Equatable {
             self.init(message.isNotice ? "notice" : "message", message.speaker?.nick, text, id: message.msgid)
         case .notice(let text): self.init("notice", nil, text)
         case .announced(let text): self.init("system", nil, text)
+        case .topic(let text): self.init("topic", nil, text)
         case .entered(let arrival): self.init("join", arrival.who.nick)
         case .left(let who, let reason): self.init("leave", who.nick, reason)
         case .returned(let arrivals): self.init("join", arrivals.map { $0.who.nick }.joined(separator: " "))

@@ -37,7 +37,7 @@ struct WebFolder: Sendable {
             let name = withUnsafeBytes(of: entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
-            // Hidden files are nobody's business, such as those of a repository.
+            // Hidden files are not served, such as those of a repository.
             if name.hasPrefix(".") { continue }
             var status = stat()
             guard stat("\(folder)/\(name)", &status) == 0 else { continue }

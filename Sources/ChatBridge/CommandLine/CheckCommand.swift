@@ -1,4 +1,5 @@
 import Configuration
+import DescribedDialects
 import IRCServer
 
 /// The commands that need no network: they write text and return an exit code.
@@ -21,7 +22,10 @@ enum OfflineCommands {
     static var documentation: [(name: String, text: String)] {
         IRCSurface.sections.map { ($0.name, $0.text) } + [
             ("configuration-keys", ConfigurationTable.text), ("help", "```\n\(CommandHelp.text(nil))```"),
+            ("cli-commands", CommandReference.commands), ("cli-variables", CommandReference.variables),
             ("events", LogEventTable.text), ("metrics", MetricsTable.page),
+            ("described-keys", CustomReference.keys), ("described-words", CustomReference.words),
+            ("described-events", CustomReference.events), ("described-templates", CustomReference.templates),
         ]
     }
 

@@ -22,12 +22,17 @@ enum CommandHelp {
     }
 
     private static func page(_ row: CommandRow) -> String {
-        let operand = row.operandName.map { row.isHidden || row.needsOperand ? " \($0)" : " [\($0)]" } ?? ""
-        var lines = ["Usage: chatbridge \(row.name.rawValue)\(operand) [FLAGS]", "", capitalized(row.summary) + "."]
+        var lines = ["Usage: " + usage(row), "", capitalized(row.summary) + "."]
         lines += row.details
         if !row.flags.isEmpty { lines += ["", "Flags:"] + row.flags.map(line) }
         lines += ["", "Flags of every command:"] + CommandTable.globalFlags.map(line)
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// A command with its operand, as it is typed.
+    static func usage(_ row: CommandRow) -> String {
+        let operand = row.operandName.map { row.isHidden || row.needsOperand ? " \($0)" : " [\($0)]" } ?? ""
+        return "chatbridge \(row.name.rawValue)\(operand) [FLAGS]"
     }
 
     /// The names of commands, in lines of at most 80 columns.

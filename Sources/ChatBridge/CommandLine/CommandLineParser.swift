@@ -64,6 +64,7 @@ enum Invocation: Equatable, Sendable {
     /// `port` nil: the studio's own choice; `database` nil: in memory.
     case studio(GlobalOptions, port: UInt16?, database: String?)
     case check(GlobalOptions, CheckOptions)
+    case learn(LearnOptions)
     case config(GlobalOptions, ConfigOptions)
     case completion(CompletionShell)
     case man
@@ -133,6 +134,7 @@ enum CommandLineParser {
             return .studio(options, port: try port(split), database: split.value(of: "database"))
         case .check:
             return .check(options, try checkOptions(split))
+        case .learn: return .learn(try learnOptions(split))
         case .completion: return .completion(try shell(split.operands.first))
         case .man: return .man
         case .config: return .config(options, try configOptions(split.operands))
@@ -220,6 +222,32 @@ enum CommandLineParser {
         }
         return options
     }
+
+    private static func learnOptions(_ split: Words) throws(UsageError) -> LearnOptions {
+        var options = LearnOptions(
+            url: split.operands.first, frames: split.value(of: "frames"), proxy: split.value(of: "proxy"),
+            sends: split.flags.filter { $0.name == "send" }.map(\.value))
+        options.name = split.value(of: "name") ?? options.name
+        options.directory = split.value(of: "out") ?? options.directory
+        guard options.url == nil || options.frames == nil else {
+            throw UsageError(message: "\"learn\" takes a URL or --frames, not both")
+        }
+        guard options.url != nil || options.frames != nil else {
+            throw UsageError(
+                message: "\"learn\" needs the URL of a socket, as wss://chat.example.com/ws, or --frames FILE")
+        }
+        if options.url == nil, options.proxy != nil || !options.sends.isEmpty {
+            throw UsageError(message: "--proxy and --send go with a URL")
+        }
+        if options.proxy != nil, !options.sends.isEmpty {
+            throw UsageError(message: "--send goes without --proxy: there the app sends")
+        }
+        guard options.name.utf8.allSatisfy({ Self.nameBytes.contains($0) }), (1...40).contains(options.name.utf8.count)
+        else { throw UsageError(message: "--name \"\(options.name)\" has other characters than a-z 0-9 _ -") }
+        return options
+    }
+
+    private static let nameBytes = Set("abcdefghijklmnopqrstuvwxyz0123456789_-".utf8)
 
     private static func configOptions(_ operands: [String]) throws(UsageError) -> ConfigOptions {
         let known = "there are default, show and explain KEY"

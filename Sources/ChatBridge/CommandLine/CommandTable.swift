@@ -16,7 +16,7 @@ struct CommandFlag: Sendable {
 }
 
 enum CommandName: String, CaseIterable, Sendable {
-    case run, demo, studio, check, config, completion, man, cert
+    case run, demo, studio, check, learn, config, completion, man, cert
     case hashPassword = "hash-password"
     case version, help
     case autobahnClient = "autobahn-client"
@@ -104,6 +104,21 @@ enum CommandTable {
                 "With --frame a line for each frame; exits 65 when one of them says nothing. With",
                 "--connect the steps of each link, and why one failed; exits 69 when one did.",
             ]),
+        CommandRow(
+            name: .learn, summary: "propose the description of a backend from what its app says to it",
+            operandName: "URL",
+            flags: [
+                CommandFlag("frames", value: "FILE", "a recording or a browser's HAR instead; - is stdin"),
+                CommandFlag("proxy", value: "ADDRESS", "stand between app and backend, on 127.0.0.1:9000"),
+                CommandFlag("send", value: "FRAME", "a frame to send once connected (repeatable)"),
+                CommandFlag("name", value: "NAME", "name of the files and of the dialect; default learned"),
+                CommandFlag("out", value: "DIR", "where to write them; default: here"),
+            ],
+            details: [
+                "Asks for ten things to be done in the backend's own app, and guesses from the",
+                "frames what they mean. Writes NAME.json, NAME.toml and NAME.frames.jsonl, and",
+                "never over files that exist. With --frames the recording is all there is.",
+            ], place: .tool),
         CommandRow(
             name: .config, summary: "show the configuration, its defaults, or what a key means",
             operandName: "default|show|explain KEY", maxOperands: 2, flags: [],

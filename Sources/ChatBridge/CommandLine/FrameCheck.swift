@@ -4,6 +4,7 @@ import Configuration
 import DescribedDialects
 import Dialects
 import JSONText
+import Learning
 
 /// `chatbridge check --frame FILE`: decodes a backend's frames with a room's dialect; with `--event` encodes events.
 ///
@@ -40,7 +41,7 @@ struct FrameCheck {
             errors("chatbridge: \(path) is larger than \(TOMLReader.maxByteCount / 1024) KiB\n")
             return ExitCode.noInput
         }
-        let documents = documents(bytes)
+        let documents = recorded(bytes) ?? documents(bytes)
         if documents.isEmpty {
             errors("chatbridge: \(path) has nothing in it\n")
             return ExitCode.noInput
@@ -81,6 +82,19 @@ struct FrameCheck {
             return .failure(Complaint(message: "there is no dialect \"\(room.dialect)\""))
         }
         return .success(FrameCheck(dialect: dialect, context: DialectContext(room: room.upstreamRoom)))
+    }
+
+    /// The frames that came in, of a recording or a HAR; nil: it is neither.
+    private static func recorded(_ bytes: [UInt8]) -> [[UInt8]]? {
+        let first = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 1).first.map { Array($0) }
+        let line = first.flatMap { try? JSONValue(parsing: $0) }
+        let isRecording = line.map { line in
+            RecordedFrame(line: line) != nil || line["step"]?.string.flatMap(LearnStep.init(rawValue:)) != nil
+                || line["url"]?.string != nil && line.object?.count == 1
+        }
+        guard isRecording == true || (try? JSONValue(parsing: bytes))?["log"]?["entries"] != nil else { return nil }
+        let recording = Recording(parsing: bytes, limits: JSONLimits(maxBytes: TOMLReader.maxByteCount))
+        return recording.frames.filter { !$0.isSent }.map { Array($0.text.utf8) }
     }
 
     /// The whole file when it is one document, else each line that is not blank.

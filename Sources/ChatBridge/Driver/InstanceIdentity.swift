@@ -12,7 +12,7 @@ enum InstanceIdentity {
         server.instanceID.isEmpty ? load(directory: server.stateDirectory) : .stored(server.instanceID)
     }
 
-    /// The id as the log has it. Of a random one the beginning: whoever knows all of it can guess the ids of users.
+    /// The id as the log has it. Of a random one the beginning: a reader of all of it can guess the ids of users.
     static func shown(_ server: ServerConfiguration, _ id: String) -> String {
         server.instanceID.isEmpty ? String(id.prefix(8)) : id
     }

@@ -125,7 +125,14 @@ final class StoreDriver: Sendable {
     }
 
     func loadRoom(_ id: RoomID, _ key: StoredRoomKey, on loop: NetworkLoop) {
-        store.loadRoom(key, timed(.load, Self.answer(on: loop) { $0.roomLoaded(id, $1, now: $2) }))
+        store.loadRoom(
+            key,
+            timed(.load) { outcome in
+                loop.enqueue { transport in
+                    if case .success(let room) = outcome { transport.mirrorService?.loaded(id, room) }
+                    transport.tellBridge { $0.roomLoaded(id, outcome, now: $1) }
+                }
+            })
     }
 
     func readMessages(

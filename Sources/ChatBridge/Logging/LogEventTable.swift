@@ -54,14 +54,14 @@ enum LogEventTable {
         LogEvent(
             "mirror-gave-up", .error,
             means: "messages had waited for `retry.max_age` and are not mirrored; a line in the tool says how many",
-            remedy: "a longer `retry.max_age` outlasts longer outages"),
+            remedy: "a longer `retry.max_age` bridges longer outages"),
         LogEvent(
             "mirror-refused", .warn, means: "the tool refuses one message; those behind it go on",
             remedy: "see the reason; `chatbridge mirrors test NAME` shows what is posted"),
         LogEvent(
             "mirror-hook-refused", .warn,
             means: "a request to a mirror's path is not proven to come from the tool, or not in its form",
-            remedy: "compare the secret with the tool's, and the clocks; else somebody tries the path"),
+            remedy: "compare the secret with the tool's, and the clocks; else the request is forged"),
         LogEvent("mirror-read-failed", .warn, means: "messages for a mirror cannot be read now; it is tried again"),
         LogEvent("mirror-connected", .info, means: "a mirror is connected to its IRC network"),
         LogEvent(

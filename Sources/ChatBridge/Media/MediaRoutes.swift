@@ -157,7 +157,7 @@ final class MediaRoutes: LoopClient {
         let visitor = gate.visitor
         guard !tries.isFull else { return refuseBusy(gate, transport) }
         // One of an account's passwords at a time. Tokens say nothing of whose they are before they were asked about, so
-        // where nobody is told apart, somebody's made-up ones must not be everybody's one try.
+        // where visitors are not told apart, the made-up ones of one must not be the one try of all.
         let (name, place): (String?, UploadSource) =
             switch shown {
             case .password(let name, _): (name, host.bridge.uploadSource(name, from: visitor.key))

@@ -142,7 +142,7 @@ final class MirrorLeg {
     private var isWorking = false
     /// A cursor or the end of a batch was moved and may not be stored yet.
     private(set) var hasMoved = false
-    /// How often it has begun: answers to what it asked before are nobody's.
+    /// How often it has begun: answers to what it asked before are dropped.
     private(set) var beginnings = 0
     private var outlet: HTTPOutlet?
     /// Messages that were redacted before they were posted; the changes of these are nothing to post either.

@@ -103,6 +103,8 @@ extension MirrorService {
     }
 
     func admit(_ arrival: MirrorArrival, to room: String, _ mirror: Mirror, _ transport: Transport) -> Admission {
+        // What it has is not known before.
+        guard bridge.isReady(room) else { return .notNow }
         guard !isKnown(arrival, in: room, mirror), isWanted(arrival, in: room, mirror) else { return .needless }
         guard bring(arrival, to: room, mirror, transport) else { return .notNow }
         insertFirst(arrival.first, in: room)
@@ -150,7 +152,7 @@ extension MirrorService {
         case .message(let words): text = words.written(as: .irc).joined()
         case .action(let words): text = "\u{1}ACTION \(words.written(as: .irc).joined())\u{1}"
         case .edit(let words, let original):
-            // Nobody there changes what was said here.
+            // No user there changes what was said here.
             answered = msgid(original)
             guard answered.map({ mirror.ids.isTheirs($0, in: key) }) ?? true else { return true }
             text = "* " + words.written(as: .irc).joined()

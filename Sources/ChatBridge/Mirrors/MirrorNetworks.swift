@@ -33,7 +33,7 @@ extension MirrorService {
         if case .settled(let outcome) = step { settle(outcome, leg, mirror, transport) }
     }
 
-    /// Somebody in a room begins to write, or ceases to.
+    /// A user in a room begins to write, or ceases to.
     func typed(_ nick: String, _ isTyping: Bool, in room: RoomID, _ transport: Transport) {
         guard let name = bridge.end(of: room)?.name else { return }
         for mirror in mirrors.values where mirror.plan.configuration.goesOut {

@@ -38,8 +38,6 @@ final class MirrorService: ConnectionlessLoopClient {
     private var bookmarks: [String: [String: String]]
     /// By room, the ids under which what mirrors brought was said first.
     private var firsts: [String: RecentIDs] = [:]
-    /// Those of before the start.
-    private let storedFirsts: [StoredRoomKey: [String]]
     /// Ids of what the tools had brought before the start and no room's order has yet, by mirror.
     private let underWay: [String: [String]]
     private var lastQuestion: UInt64 = 0
@@ -55,11 +53,6 @@ final class MirrorService: ConnectionlessLoopClient {
         self.store = store
         self.stored = stored?.mirrored ?? []
         bookmarks = (stored?.bookmarks ?? []).reduce(into: [:]) { $0[$1.mirror, default: [:]][$1.subject] = $1.place }
-        storedFirsts = (stored?.rooms ?? [:]).mapValues { room in
-            (room.messages.map(\.clientTags) + room.outbox.map(\.clientTags)).compactMap { tags in
-                tags.first { $0.name == OriginChain.firstTag }?.value
-            }
-        }
         underWay = (stored?.rooms.values.flatMap(\.outbox) ?? []).reduce(into: [:]) { found, entry in
             func tag(_ name: String) -> String? { entry.clientTags.first { $0.name == name }?.value }
             guard let mirror = tag(RelayedName.tag), let id = tag(StoredMirrored.tag) else { return }
@@ -226,27 +219,24 @@ final class MirrorService: ConnectionlessLoopClient {
     /// Whether a mirror has brought a message to a room already, perhaps another mirror.
     func hasFirst(_ first: String?, in room: String) -> Bool {
         guard let first else { return false }
-        return knownFirsts(of: room).contains(first)
+        return firsts[room]?.contains(first) ?? false
     }
 
     func insertFirst(_ first: String?, in room: String) {
         guard let first else { return }
-        var known = knownFirsts(of: room)
-        firsts[room] = nil
-        known.insert(first)
-        firsts[room] = known
+        firsts[room, default: RecentIDs(capacity: Self.firstsPerRoom)].insert(first)
+    }
+
+    /// A room's stored messages were read.
+    func loaded(_ room: RoomID, _ stored: StoredRoom) {
+        guard let name = bridge.end(of: room)?.name else { return }
+        for tags in stored.messages.map(\.clientTags) + stored.outbox.map(\.clientTags) {
+            insertFirst(tags.first { $0.name == OriginChain.firstTag }?.value, in: name)
+        }
     }
 
     func removeFirst(_ first: String?, in room: String) {
         if let first { firsts[room]?.remove(first) }
-    }
-
-    private func knownFirsts(of room: String) -> RecentIDs {
-        if let known = firsts[room] { return known }
-        var known = RecentIDs(capacity: Self.firstsPerRoom)
-        for first in bridge.storedKey(of: room).flatMap({ storedFirsts[$0] }) ?? [] { known.insert(first) }
-        firsts[room] = known
-        return known
     }
 
     // MARK: - Queues

@@ -44,7 +44,7 @@ extension OfflineCommands {
             origin: OriginChain().passing(OriginChain.Place(room: room, of: "")))
         if let network = plan.network { return lines + networkLines(plan, network, post) }
         if let form = plan.form, let url = plan.url {
-            // Whoever knows the whole address can post there.
+            // Any reader of the whole address can post there.
             for request in form.requests(for: [post], plan.wording, secret: nil, now: post.at) {
                 lines.append("out: \(request.method) \(url.scheme)://\(url.hostHeader)/…\(request.pathSuffix)")
                 lines.append(String(decoding: request.body, as: UTF8.self))

@@ -1,3 +1,4 @@
+import DescribedDialects
 import Dialects
 
 extension ConfigurationCompletion {
@@ -29,13 +30,7 @@ extension ConfigurationCompletion {
                 report(place, "auth of type \"client-cert\" needs client_cert and client_key in tls")
             }
         case .bearer, .query, .header, .message:
-            if auth.type == .message, let dialect = try? DialectTable.dialect(named: room.dialect),
-                !dialect.traits.opening.contains(.authenticates)
-            {
-                report(
-                    origin("\(at).type") ?? place,
-                    "the dialect \(room.dialect) has no frame for a token; use bearer, query or header")
-            }
+            checkTokenFrame(room, auth.type == .message, origin("\(at).type") ?? place)
             if auth.token == nil, !isBroken(AuthConfiguration.tokenKeys, at) {
                 report(place, "auth of type \"\(auth.type.rawValue)\" needs token, token_file or token_credential")
             }
@@ -61,11 +56,28 @@ extension ConfigurationCompletion {
         }
     }
 
+    /// A frame for the token that there is not, or that is never sent.
+    private mutating func checkTokenFrame(
+        _ room: RoomConfiguration, _ isWanted: Bool, _ place: ConfigurationOrigin
+    ) {
+        // A dialect with wrong options has its own complaint.
+        guard let dialect = try? configuration.dialect(of: room) else { return }
+        let isThere = dialect.traits.opening.contains(.authenticates)
+        if isWanted, !isThere {
+            report(place, "the dialect \(room.dialect) has no frame for a token; use bearer, query or header")
+        } else if !isWanted, isThere, dialect is CustomDialect {
+            report(
+                place,
+                "the dialect \(room.dialect) shows the token by a frame, encode.auth, which is only sent with auth of "
+                    + "type \"message\", or \"login\" that is sent so")
+        }
+    }
+
     /// - Parameter at: where its auth stands.
     mutating func checkLogin(_ room: RoomConfiguration, at path: String, auth at: String, place: ConfigurationOrigin) {
         let auth = room.auth
         // A dialect with wrong options has its own complaint.
-        let dialect = try? DialectTable.dialect(named: room.dialect)
+        let dialect = try? configuration.dialect(of: room)
         if auth.login.url == nil, isBroken(["login_url"], at) { return }
         // Name and password may stand in the backend itself.
         let backend = backend(of: room, at: path)
@@ -100,8 +112,8 @@ extension ConfigurationCompletion {
         if auth.login.refreshURL != nil, (auth.login.refreshBody ?? []).isEmpty, !isBroken(["refresh_body"], at) {
             report(place, "refresh_url needs a refresh_body")
         }
-        if auth.login.sendAs?.place == .message, let dialect, !dialect.traits.opening.contains(.authenticates) {
-            report(origin("\(at).send_as") ?? place, "the dialect \(room.dialect) has no frame for a token")
+        if let shown = auth.login.sendAs?.place {
+            checkTokenFrame(room, shown == .message, origin("\(at).send_as") ?? place)
         }
         if auth.login.sendAs?.place == .header, let name = auth.login.sendAs?.name,
             let complaint = ConfigurationChecks.authHeader(name)

@@ -44,7 +44,7 @@ extension ConfigurationCompletion {
     private mutating func checkHTTPToken(of http: HTTPConfiguration, _ at: String, _ bind: ConfigurationOrigin) {
         let guarded = http.serve.filter(\.needsToken)
         guard let token = http.token else {
-            // A proxy in front may let in anybody; its operator has to see to that.
+            // A proxy in front may let in any client; its operator has to see to that.
             guard let first = guarded.first, !http.bind.isLoopback else { return }
             return report(
                 origin("\(at).serve") ?? bind,

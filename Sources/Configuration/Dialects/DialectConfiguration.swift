@@ -112,11 +112,35 @@ private struct DescribedDialect {
         let path = Self.path(written, beside: file.origin)
         guard let text = reader.contents(ofFile: path, origin: file.origin) else { return nil }
         do throws(JSONError) {
-            let json = try JSONValue(parsing: text)
+            let count = reader.problems.count
+            let json = Self.expanded(try JSONValue(parsing: text), [], path, &reader)
+            guard reader.problems.count == count else { return nil }
             return compile(json, file: written, &reader) { _ in .path(path) }
         } catch {
             reader.report(Self.position(error.offset, in: text, path), "no JSON: \(error.reason.rawValue)")
             return nil
+        }
+    }
+
+    /// A file's strings with their variables, as strings of the configuration have them.
+    private static func expanded(
+        _ json: JSONValue, _ path: [String], _ file: String, _ reader: inout ConfigurationReader
+    ) -> JSONValue {
+        switch json {
+        case .string(let text) where text.contains("${"):
+            do throws(InterpolationError) {
+                return .string(try Interpolation.expand(text, environment: reader.environment))
+            } catch {
+                let pointer = DialectOptionError(path: path, sentence: "").pointer
+                reader.report(.path(file), "\(pointer): \(error.message)")
+                return json
+            }
+        case .array(let elements):
+            return .array(elements.enumerated().map { expanded($0.element, path + ["\($0.offset)"], file, &reader) })
+        case .object(let members):
+            return .object(
+                members.map { JSONValue.Member($0.key, expanded($0.value, path + [$0.key], file, &reader)) })
+        default: return json
         }
     }
 

@@ -1,13 +1,13 @@
 import BridgeTypes
 
-// The keys as the README's table has them, and as `chatbridge config explain` describes them.
+// The keys as docs/CONFIGURATION.md has them, and as `chatbridge config explain` describes them.
 
-/// The README's table of keys, made from the schema.
+/// The tables of docs/CONFIGURATION.md, made from the schema: a heading for each section, a row for each key.
 package enum ConfigurationTable {
     package static var text: String {
         let root = ConfigurationSchema.root.write(ConfigurationSchema.sample)
         let shared = Set(ConfigurationSchema.outlines.first { $0.key == "room_defaults" }?.shape.keys.map(\.key) ?? [])
-        var lines = ["| key | default | |", "|---|---|---|"]
+        var lines: [String] = []
         for outline in ConfigurationSchema.outlines {
             var node = root?[outline.key]
             var heading = "[\(outline.key)]"
@@ -20,21 +20,24 @@ package enum ConfigurationTable {
             case .leaf, .list, .map: heading = "[\(outline.key).NAME]"
             case .table: break
             }
-            lines.append("| **\(heading)** | | \(linked(outline.about)) |")
+            lines += ["### `\(heading)`", "", sentence(linked(outline.about)), ""]
             let keys = outline.shape.keys.filter { !hasShared || !shared.contains($0.key) }
-            lines += rows(keys, prefix: "", node)
+            if keys.isEmpty { continue }
+            lines += ["| key | value | default | effect | a change |", "|---|---|---|---|---|"]
+            lines += rows(keys, prefix: "", node, outline.reload ?? .restart) + [""]
         }
-        return lines.joined(separator: "\n")
+        return lines.dropLast().joined(separator: "\n")
     }
 
     private static func rows(
-        _ keys: [ConfigurationOutline], prefix: String, _ node: ConfigurationNode?
+        _ keys: [ConfigurationOutline], prefix: String, _ node: ConfigurationNode?, _ inherited: ReloadEffect
     ) -> [String] {
         var lines: [String] = []
         for key in keys {
             let name = "`\(prefix)\(key.key)`"
+            let reload = key.reload ?? inherited
             if case .table(let inner) = key.shape {
-                lines += rows(inner, prefix: "\(prefix)\(key.key).", node?[key.key])
+                lines += rows(inner, prefix: "\(prefix)\(key.key).", node?[key.key], reload)
                 continue
             }
             let isLater = key.group != nil && keys.first { $0.group == key.group }?.key != key.key
@@ -42,17 +45,27 @@ package enum ConfigurationTable {
                 let names = key.group.map { group in
                     keys.filter { $0.group == group }.map { "`\(prefix)\($0.key)`" }.joined(separator: ", ")
                 }
-                lines.append(
-                    "| \(names ?? name) | \(ConfigurationTopic.usual(key, node?[key.key])) | \(linked(key.about)) |")
+                let usual = ConfigurationTopic.usual(key, node?[key.key])
+                let cells = [names ?? name, cell(key.expected), usual, linked(key.about), reload.word]
+                lines.append("| \(cells.joined(separator: " | ")) |")
             }
-            if case .tables(let inner, _) = key.shape { lines += rows(inner, prefix: "\(prefix)\(key.key).", nil) }
+            if case .tables(let inner, _) = key.shape {
+                lines += rows(inner, prefix: "\(prefix)\(key.key).", nil, reload)
+            }
         }
         return lines
     }
 
-    /// Pages are links.
+    private static func sentence(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() + "." }
+
+    /// Text without Markdown of its own, in a table.
+    private static func cell(_ text: String) -> String {
+        text.replacing("|", with: "\\|").replacing("<", with: "\\<").replacing("*", with: "\\*")
+    }
+
+    /// Pages are links; the table is in their folder.
     private static func linked(_ text: String) -> String {
-        text.replacing(#/(?<page>docs/[A-Za-z/]+\.md)(?<part>#[a-z-]+)?/#) { match in
+        text.replacing(#/docs/(?<page>[A-Za-z/]+\.md)(?<part>#[a-z-]+)?/#) { match in
             "[\(match.page)](\(match.page)\(match.part ?? ""))"
         }
     }

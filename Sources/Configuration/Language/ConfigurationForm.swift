@@ -52,11 +52,20 @@ enum ReloadEffect: Sendable {
         case .restart: "needs a restart"
         }
     }
+
+    /// For a column of a table.
+    var word: String {
+        switch self {
+        case .live: "at once"
+        case .reconnect: "new link"
+        case .restart: "restart"
+        }
+    }
 }
 
 /// A key without the field that it fills: its place, its form, and its documentation.
 ///
-/// The example configuration, `chatbridge config explain` and the README's table are made of these.
+/// The example configuration, `chatbridge config explain` and docs/CONFIGURATION.md are made of these.
 struct ConfigurationOutline: Sendable {
     let key: String
     /// Keys of one group exclude each other, as `password` and `password_file` do.

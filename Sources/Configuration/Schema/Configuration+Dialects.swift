@@ -8,15 +8,16 @@ import JSONText
 extension Configuration {
     /// The dialect called `name`, built in or described; nil when there is none.
     ///
+    /// - Parameter base: of the addresses of files in a described dialect's frames.
     /// - Throws: a complaint about the options; a described dialect has none.
     package func dialect(
-        named name: String, options: consuming DialectOptions = DialectOptions()
+        named name: String, options: consuming DialectOptions = DialectOptions(), base: String? = nil
     ) throws(DialectOptionError) -> (any Dialect)? {
         guard let described = dialects.first(where: { $0.name == name }) else {
             return try DialectTable.dialect(named: name, options: options)
         }
         try options.finish()
-        return CustomDialect(described.definition, name: name)
+        return CustomDialect(described.definition, name: name, base: base)
     }
 
     /// A room completed with its described dialect's socket settings where the room has none.
@@ -51,12 +52,13 @@ extension Configuration {
     /// The dialect of a room or of a backend's rooms, with their options; nil for a name that there is not.
     package func dialect(of room: RoomConfiguration) throws(DialectOptionError) -> (any Dialect)? {
         var members = room.options.json.object ?? []
+        let base = room.effectiveHTTPBase?.baseText
         if DialectTable.row(named: room.dialect)?.takesBase == true, !members.contains(where: { $0.key == "base" }),
-            let base = room.effectiveHTTPBase?.baseText
+            let base
         {
             members.append(JSONValue.Member("base", .string(base)))
         }
-        return try dialect(named: room.dialect, options: DialectOptions(.object(members)))
+        return try dialect(named: room.dialect, options: DialectOptions(.object(members)), base: base)
     }
 
     /// A URL without the query's field that is the token, and that field's name; `auth` sends the token.

@@ -1,4 +1,5 @@
 import BridgeTypes
+import DescribedDialects
 
 // What a reload does with the difference between two configurations.
 
@@ -31,11 +32,15 @@ package struct ConfigurationChange: Equatable, Sendable {
             backends[backend.name].map { !BackendConfiguration.rows.isLive(from: $0, to: backend) } ?? false
         }
         var next = old
-        next.rooms = rooms(from: old, to: new, changedBackends: Set(changed.map(\.name)))
+        let edited = editedDialects(from: old, to: new)
+        next.rooms = rooms(
+            from: old, to: new, changedBackends: Set(changed.map(\.name)), editedDialects: Set(edited.keys))
         next.accounts = accounts(from: old, to: new)
         // Rooms are complete without these.
         next.roomDefaults = new.roomDefaults
-        next.dialects += new.dialects.filter { added in !old.dialects.contains { $0.name == added.name } }
+        next.dialects =
+            old.dialects.map { edited[$0.name] ?? $0 }
+            + new.dialects.filter { added in !old.dialects.contains { $0.name == added.name } }
         let names = Set(new.backends.map(\.name))
         next.backends = new.backends + old.backends.filter { !names.contains($0.name) }
         result = next
@@ -65,10 +70,37 @@ package struct ConfigurationChange: Equatable, Sendable {
             result.rooms.lazy.filter { anew.contains($0.name) || !before.contains($0.backendName) }.map(\.backendName))
     }
 
+    // MARK: - Dialects
+
+    /// Descriptions with other content that their rooms can use from the next link on: messages are confirmed in the same
+    /// way, and nothing else that a session depends on differs. Others wait for a restart.
+    private mutating func editedDialects(
+        from old: Configuration, to new: Configuration
+    ) -> [String: DialectConfiguration] {
+        var edited: [String: DialectConfiguration] = [:]
+        // Any channel may be open by it.
+        let ofTemplate = old.rooms.first(where: \.isTemplate)?.dialect
+        for known in old.dialects {
+            guard let written = new.dialects.first(where: { $0.name == known.name }) else {
+                deferredKeys.append("dialects.\(known.name)")
+                continue
+            }
+            guard written != known else { continue }
+            if known.name != ofTemplate,
+                CustomDialect(known.definition).traits == CustomDialect(written.definition).traits
+            {
+                edited[known.name] = written
+            } else {
+                deferredKeys.append("dialects.\(known.name)")
+            }
+        }
+        return edited
+    }
+
     // MARK: - Rooms
 
     private mutating func rooms(
-        from old: Configuration, to new: Configuration, changedBackends: Set<String>
+        from old: Configuration, to new: Configuration, changedBackends: Set<String>, editedDialects: Set<String>
     ) -> [RoomConfiguration] {
         let before = Dictionary(old.rooms.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let after = Set(new.rooms.map(\.name))
@@ -86,7 +118,9 @@ package struct ConfigurationChange: Equatable, Sendable {
                 rooms.append(known)
                 continue
             }
-            if !RoomConfiguration.allRows.isLive(from: known, to: room) || changedBackends.contains(room.backend) {
+            if !RoomConfiguration.allRows.isLive(from: known, to: room) || changedBackends.contains(room.backend)
+                || editedDialects.contains(room.dialect)
+            {
                 reconnectedRooms.append(room.name)
             } else if !changes.isEmpty {
                 changedRooms.append(room.name)
@@ -151,6 +185,7 @@ package struct ConfigurationChange: Equatable, Sendable {
         // Reported by themselves.
         (old.rooms, old.accounts, new.rooms, new.accounts) = ([], [], [], [])
         (old.mirrors, new.mirrors) = ([], [])
+        (old.dialects, new.dialects) = ([], [])
         guard old != new else { return }
         let found = ConfigurationSchema.root.write(old).differences(from: ConfigurationSchema.root.write(new))
         deferredKeys += found.isEmpty ? ["a secret"] : found

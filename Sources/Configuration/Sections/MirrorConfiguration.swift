@@ -35,7 +35,7 @@ package struct MirrorConfiguration: Equatable, Sendable {
     package var to = ""
     /// ``Kind/room`` and ``Kind/irc``; a tool's are given by ``url`` and ``path``.
     package var direction = Direction.both
-    /// Where posts go: an incoming webhook of the tool, by which anybody can post there; or the IRC network.
+    /// Where posts go: an incoming webhook of the tool, by which any program can post there; or the IRC network.
     package var url: SecretSource?
     /// Where the tool posts; empty: nothing comes in.
     package var path = ""
@@ -202,13 +202,13 @@ package struct MirrorConfiguration: Equatable, Sendable {
         ConfigurationKey(
             "nick", \.nick, .string(ConfigurationChecks.oneLine),
             about: """
-                the nicks of people there, with `{user}`, and a slash so that they are nobody's nick here; `irc`: the \
+                the nicks of people there, with `{user}`, and a slash so that they are no user's nick here; `irc`: the \
                 mirror's own nick on the network, `chatbridge`
                 """,
             usual: "`{user}/` and the name", example: #""{user}/team""#),
         ConfigurationKey(
             "mentions", \.mentions, .choice,
-            about: "mentions of everybody, such as `@here`: `escape`: notify nobody in the tool; `allow`"),
+            about: "mentions of all members, such as `@here`: `escape`: they notify none of them; `allow`"),
         ConfigurationKey(
             "ignore", \.ignore, .section(IgnoreConfiguration.rows, inline: true),
             about: "what crosses in neither direction"),

@@ -108,6 +108,8 @@ extension ChatEvent {
             ])
         case .system(let notice):
             .canonical(["kind": "system", "text": notice.text, "id": notice.id, "room": notice.room, "at": notice.at])
+        case .topic(let topic): .canonical(["kind": "topic", "text": topic.text, "room": topic.room])
+        case .account(let person): .canonical(["kind": "self", "user": person])
         case .history(let history):
             .canonical(["kind": "history", "messages": history.messages, "room": history.room, "ref": history.ref])
         case .ready(let ready):
@@ -120,7 +122,7 @@ extension ChatEvent {
         case .error(let error):
             .canonical([
                 "kind": "error", "code": error.code, "text": error.text, "fatal": JSONValue.bool(error.isFatal),
-                "ref": error.ref,
+                "ref": error.ref, "retryAfter": error.retryAfterMilliseconds,
             ])
         case .ping(let ref):
             .canonical(["kind": "ping", "ref": ref])

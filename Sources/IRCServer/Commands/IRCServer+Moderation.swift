@@ -256,7 +256,7 @@ extension IRCServer {
     /// Source: modern.ircdocs.horse, "TOPIC message".
     func setTopic(_ channel: String, to text: String, _ session: IRCSession) {
         guard let room = room(channel: channel, for: session) else { return noSuchChannel(channel, session) }
-        guard room.settings.topic.isEmpty else {
+        guard room.settings.topic.isEmpty, room.moderation.topic?.isFromBackend != true else {
             return reply(
                 .errChanOPrivsNeeded, room.channel,
                 "The topic of this room comes from the bridge's configuration or the backend", to: session)

@@ -170,7 +170,7 @@ extension IRCCommandTable {
         IRCCommand(
             "USERS", takes: "[<server>]", "would list who is logged in to the machine; switched off"
         ) { $0.users(of: $1.param(0), $2) },
-        IRCCommand("SUMMON", takes: "<user>", "would call somebody on the machine; switched off") { $0.summon($2) },
+        IRCCommand("SUMMON", takes: "<user>", "would call a user of the machine; switched off") { $0.summon($2) },
         IRCCommand("SERVLIST", "lists services: there is one, *bridge") { $0.servlist($2) },
         IRCCommand("SQUERY", takes: "*bridge :<text>", "writes to a service, as PRIVMSG does") {
             $0.squery($1.param(0), $1.param(1), $2)
@@ -195,7 +195,7 @@ extension IRCCommandTable {
         ) { $0.kill($1.params[0], reason: $1.param(1), $2) },
         IRCCommand(
             "WALLOPS", takes: ":<text>", minParams: 1, needs: .operatorRights, penalty: 2,
-            "writes to everybody with user mode w; for operators"
+            "writes to all users with mode w; for operators"
         ) { $0.wallops($1.params[0], $2) },
     ]
 

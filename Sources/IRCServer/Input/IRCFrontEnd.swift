@@ -48,7 +48,10 @@ final class IRCFrontEnd: RoomFrontEnd {
             server.displayNameChanged(of: person)
         case .away(let who, let away):
             server.tellWatchers(
-                of: person, IRCMessage(source: who.source, command: "AWAY", params: away.map { [$0] } ?? []))
+                of: person,
+                IRCMessage(
+                    tags: who.tags(at: server.context.now.wall), source: who.source, command: "AWAY",
+                    params: away.map { [$0] } ?? []))
         }
     }
 

@@ -53,7 +53,7 @@ extension ServiceCommandTable {
             ]
         ) { $0.readMessage($1, $2) },
         ServiceCommand(
-            "notices", takes: "[on|off]", "says it at once when somebody got or read what you said",
+            "notices", takes: "[on|off]", "says it at once when a user got or read what you said",
             details: [
                 "For clients that do not show it themselves; seen tells the same whenever you ask.",
                 "At most one notice for each reader in two seconds; the newest message stands for all before it.",
@@ -80,7 +80,7 @@ extension ServiceCommandTable {
             ]
         ) { $0.chooseRejoining($1, $2) },
         ServiceCommand(
-            "mute", takes: "[<person>]", "hides what somebody says from you, or lists whom you muted",
+            "mute", takes: "[<person>]", "hides what a user says from you, or lists whom you muted",
             details: [
                 "Nobody else notices. Joins and leaves still show. What they said before is left out too, also of the pages and"
                     + " searches that your client asks for.",
@@ -88,7 +88,7 @@ extension ServiceCommandTable {
                     + " account it holds for this connection.",
             ]
         ) { $0.mute($1.words.first, $2) },
-        ServiceCommand("unmute", takes: "<person>", minParams: 1, "shows again what somebody says") {
+        ServiceCommand("unmute", takes: "<person>", minParams: 1, "shows again what a user says") {
             $0.unmute($1.words[0], $2)
         },
         ServiceCommand("whoami", "tells who you are here, and on the backends") { $0.whoAmI($2) },

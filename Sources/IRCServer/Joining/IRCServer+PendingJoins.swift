@@ -25,6 +25,7 @@ extension IRCServer {
 
     /// Whether the client's join has to wait; starts the opening of the room and the client's wait.
     func joinWaits(_ room: Room, _ session: IRCSession) -> Bool {
+        prefer(room)
         guard !session.hasNoReader, !pendingJoins.isAdmittingAll else { return false }
         let isBehind = session.isAwaitingJoin
         guard isBehind || isPatient(session) else { return false }

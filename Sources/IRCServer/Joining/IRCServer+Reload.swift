@@ -59,7 +59,7 @@ extension IRCServer {
         broadcast(serverLine("TOPIC", [room.channel, self.topic(of: room)]), in: room)
     }
 
-    /// Parts everybody from a room that is no longer configured. What they sent before still goes up.
+    /// Parts all clients from a room that is no longer configured. What they sent before still goes up.
     private func close(_ room: Room) {
         guard !roomTable.isPassing(room) else { return }
         room.opened(context)

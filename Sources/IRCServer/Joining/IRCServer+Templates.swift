@@ -167,18 +167,38 @@ extension IRCServer {
         if let person = backends[settings.backend]?.person { room.accountIdentified(person, context) }
         roomTable.add(ofTemplate: room, openedBy: person)
         context.note(.info, "room-opened", "a room of the template was opened", ["room": settings.name])
-        if context.isDurable { load(room) }
+        if context.isDurable {
+            load(room)
+            prefer(room)
+        }
         return room
     }
 
     /// Longest wait for a room's stored data: a stalled disk must not block messages.
     static let roomLoadWait: Duration = .seconds(10)
 
-    /// Starts reading a room's stored data.
-    func load(_ room: Room) {
+    /// Reads a room's stored data when its turn has come.
+    package func load(_ room: Room) {
         room.beginLoading()
-        context.timers.set(.roomLoad(room.id), at: context.now.monotonic + Self.roomLoadWait)
-        ask(.loadRoom(room.id, room.storedKey))
+        loads.append(room.id)
+        loadNext()
+    }
+
+    /// A user wants to enter the room.
+    func prefer(_ room: Room) { if room.isLoading { loads.prefer(room.id) } }
+
+    /// A room was read, or will not be.
+    package func loadEnded(_ id: RoomID) {
+        context.timers.cancel(.roomLoad(id))
+        loads.end(id)
+        loadNext()
+    }
+
+    private func loadNext() {
+        guard let id = loads.next() else { return }
+        guard let room = room(id), room.isLoading else { return loadEnded(id) }
+        context.timers.set(.roomLoad(id), at: context.now.monotonic + Self.roomLoadWait)
+        ask(.loadRoom(id, room.storedKey))
     }
 
     /// Whether the template may open one more room; at the limit, the room idle for longest is closed.
@@ -222,11 +242,12 @@ extension IRCServer {
         guard let room = roomTable[id], roomTable.isPassing(room), room.locals.isEmpty else { return }
         for timer in [
             TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idleUsers(id), .linger(id), .cursors(id),
-            .complete(id), .roomLoad(id), .joinBatches(id), .netsplit(id), .opening(id),
+            .complete(id), .joinBatches(id), .netsplit(id), .opening(id),
         ] {
             context.timers.cancel(timer)
         }
         remove(room)
+        loadEnded(id)
         backends[room.settings.backend]?.remove(id)
         context.note(.info, "room-closed", "a room was closed", ["room": room.settings.name])
     }

@@ -43,6 +43,11 @@ final class Channel {
             let bodies = MessageRendering.bodies(
                 text: text, attachments: [], isEncrypted: false, budget: 400, limits: limits)
             for body in bodies { broadcast(Self.notice(body, in: room, context), in: room) }
+        case .topic(let text):
+            broadcast(
+                IRCMessage(
+                    tags: [.time(context.now.wall)], source: server, command: "TOPIC", params: [room.channel, text]),
+                in: room)
         case .entered(let arrival): enter(arrival, in: room)
         case .left(let who, let reason):
             broadcast(
@@ -135,7 +140,11 @@ final class Channel {
     private func enter(_ arrival: RoomArrival, batch: String? = nil, in room: Room) {
         let who = arrival.who
         var lines = [Self.join(who, arrival.realname, in: room, context)]
-        if let away = arrival.away { lines.append(IRCMessage(source: who.source, command: "AWAY", params: [away])) }
+        if let away = arrival.away {
+            lines.append(
+                IRCMessage(
+                    tags: who.tags(at: context.now.wall), source: who.source, command: "AWAY", params: [away]))
+        }
         for var line in lines {
             if let batch { line.setTag("batch", batch) }
             broadcast(line, in: room)

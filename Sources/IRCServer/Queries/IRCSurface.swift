@@ -10,9 +10,9 @@ import Rooms
 import Upstream
 import WireBytes
 
-// Tables for docs/IRC.md: the IRC features, generated from the tables that the program uses.
+// Tables for docs/reference/irc.md: the IRC features, generated from the tables that the program uses.
 
-/// The tables of docs/IRC.md.
+/// The tables of docs/reference/irc.md.
 public enum IRCSurface {
     /// A generated part of the page.
     public struct Section: Equatable, Sendable {

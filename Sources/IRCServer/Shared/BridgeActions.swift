@@ -64,7 +64,7 @@ public enum BridgeAction: Equatable {
     case mirrored(StoredMirrored)
     /// What a mirror brought could not be stored and was not taken, by its tags.
     case mirrorRefused(RoomID, tags: [StoredTag])
-    /// Somebody in a mirrored room begins to write, or ceases to.
+    /// A user in a mirrored room begins to write, or ceases to.
     case typing(RoomID, nick: String, Bool)
     /// Persist an uploaded file, in the same place; answered by `uploadStored`.
     case storeUpload(UploadID, StoredFile)

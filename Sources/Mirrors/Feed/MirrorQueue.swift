@@ -122,7 +122,7 @@ package struct MirrorQueue {
     static let rowsAtOnce = 100
     static let firstRetry: Duration = .seconds(1)
     static let longestRetry: Duration = .seconds(60)
-    /// Where the tool has no place for us any more, somebody has to act first, or a proxy in front of it is the one who says so.
+    /// Where the tool has no place for us any more, the operator has to act first, or a proxy in front of it is the one who says so.
     static let longestClosedRetry: Duration = .seconds(5 * 60)
     /// A tool that asks for a longer pause is asked again earlier.
     static let longestPause: Duration = .seconds(15 * 60)
@@ -207,7 +207,7 @@ package struct MirrorQueue {
         if let refused, case .taken = outcome { noteRefusal(refused, batch) }
         switch outcome {
         case .taken(let ids):
-            // Those of a notice are nobody's.
+            // Those of a notice have no author.
             for (post, id) in zip(batch.posts, ids.suffix(batch.posts.count)) {
                 if let id { actions.append(.named(room: batch.room, msgid: post.msgid, toolID: id)) }
             }

@@ -46,7 +46,7 @@ package struct DiscordForm: MirrorForm {
     private func executions(
         _ post: MirrorPost, _ wording: MirrorWording, _ range: Range<Int>, editing message: String?
     ) -> [MirrorRequest] {
-        // Nobody by an id: the words have no such mention.
+        // No user by an id: the words have no such mention.
         let mentioned = JSONValue.members(["parse": .array(wording.defusesMentions ? [] : [.string("everyone")])])
         return self.wording.texts(of: post, wording).enumerated().map { index, text in
             if index == 0, let message {

@@ -18,7 +18,7 @@ package struct MirrorWording: Equatable, Sendable {
     package var username = "{nick}"
     /// The address of a picture of the speaker; empty: none. `{nick}` and the others as above, percent-encoded.
     package var avatarURL = ""
-    /// Mentions of everybody, `@here` and the like, notify nobody.
+    /// Mentions of all members, `@here` and the like, notify none of them.
     package var defusesMentions = true
 
     package init() {}
@@ -72,7 +72,7 @@ package enum MirrorOutcome: Equatable, Sendable {
     case later(reason: String, after: Duration?)
     /// This request never will; others may.
     case refused(reason: String)
-    /// The hook is gone, or we are not let in: nothing will be taken until somebody changes that.
+    /// The hook is gone, or we are not let in: nothing will be taken until the operator changes that.
     case closed(reason: String)
 }
 

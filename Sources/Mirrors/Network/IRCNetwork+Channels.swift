@@ -80,7 +80,7 @@ extension IRCNetwork {
 
     // MARK: - Members
 
-    /// A JOIN of anybody: ours may come without a request, too.
+    /// A JOIN of any nick: ours may come without a request, too.
     func joinReceived(_ message: IRCMessage, now: Now) {
         guard isOurs(message.source), let source = message.source, let name = message.params.first else { return }
         learn(source: source)

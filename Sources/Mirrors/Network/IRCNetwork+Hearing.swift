@@ -176,7 +176,7 @@ extension IRCNetwork {
         emit(.typing(Self.nick(of: source), state == "active", channel: channels[index].settings.name))
     }
 
-    /// Neither a server nor one of a network's services, which speak to everybody alike.
+    /// Neither a server nor one of a network's services, which speak to all alike.
     private static func isPerson(_ source: String) -> Bool {
         guard source.contains("!") else { return false }
         let nick = nick(of: source).lowercased()

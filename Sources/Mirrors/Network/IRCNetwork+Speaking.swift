@@ -43,7 +43,7 @@ extension IRCNetwork {
         return .accepted
     }
 
-    /// Somebody in the room begins to write, or ceases to. Left out where it would delay a message.
+    /// A user in the room begins to write, or ceases to. Left out where it would delay a message.
     ///
     /// - Parameter origin: says that it is relayed: other bridges do not pass it on.
     ///

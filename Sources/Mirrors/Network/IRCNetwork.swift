@@ -97,7 +97,7 @@ package final class IRCNetwork {
     /// Messages that were taken, and ours.
     var heardIDs = RecentIDs(capacity: maxHeardIDs)
     var ownIDs = RecentIDs(capacity: 2000)
-    /// When people were last told that nobody reads private messages, by nick.
+    /// When people were last told that private messages are not read, by nick.
     var toldAt: [String: MonotonicInstant] = [:]
     /// Attempts since the last usable connection.
     private var failures = 0

@@ -103,7 +103,7 @@ package enum IRCNetworkAction: Equatable {
     case ready
     case channel(String, ChannelState)
     case arrived(MirrorArrival, channel: String)
-    /// Somebody begins to write there, or ceases to.
+    /// A user begins to write there, or ceases to.
     case typing(String, Bool, channel: String)
     /// To be given as ``IRCNetworkSettings/Channel/lastSeen`` after a restart.
     case seen(channel: String, IRCNetworkPosition)

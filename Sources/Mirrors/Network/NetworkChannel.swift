@@ -117,9 +117,9 @@ struct NetworkChannel {
 
     mutating func relaymsgRefused() { refusesRelaymsg = true }
 
-    /// Somebody in the room begins to write, or ceases to.
+    /// A user in the room begins to write, or ceases to.
     ///
-    /// - Returns: whether somebody writes now, where the network is to be told.
+    /// - Returns: whether a user writes now, where the network is to be told.
     mutating func types(_ nick: String, _ isTyping: Bool, now: MonotonicInstant) -> Bool? {
         let wasTyping = !writing.isEmpty
         if !isTyping { writing.remove(nick) } else if writing.count < Self.maxWriting { writing.insert(nick) }

@@ -113,7 +113,7 @@ struct NetworkOutbox {
         return progress.open == 0 ? (token, progress.id) : nil
     }
 
-    /// The post is settled: what waits of it is dropped, and answers to the rest are nobody's.
+    /// The post is settled: what waits of it is dropped, and answers to the rest are ignored.
     mutating func settle(_ token: UInt64) -> Progress? {
         waiting.removeAll { $0.token == token }
         for index in sent.indices where sent[index].token == token { sent[index].token = nil }

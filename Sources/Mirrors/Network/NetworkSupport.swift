@@ -35,7 +35,7 @@ struct NetworkSupport {
     private mutating func set(_ name: String, _ value: String) {
         switch name {
         case "CASEMAPPING":
-            // What nobody knows is compared as bytes but for ASCII, which joins no names that differ.
+            // An unknown mapping is compared as bytes but for ASCII, which joins no names that differ.
             casemapping = value == "strict-rfc1459" ? .rfc1459 : IRCCasemapping(rawValue: value) ?? .ascii
         case "CHANTYPES": channelTypes = value
         case "NICKLEN": nickLength = Self.count(value)

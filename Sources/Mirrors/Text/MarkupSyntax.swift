@@ -61,7 +61,7 @@ package struct MarkupSyntax: Sendable {
 
     /// Between the parts of what would be a mark.
     static let guardian: Unicode.Scalar = "\u{200B}"
-    /// Mentions of everybody, behind an `@`.
+    /// Mentions of all members, behind an `@`.
     static let everybody = ["here", "channel", "everyone", "all"]
 
     /// Letters, digits, what combines with them, and the zero-width space, which makes a boundary none.

@@ -303,7 +303,7 @@ struct MarkupWriter {
         }
     }
 
-    /// The name of everybody at the beginning of `rest`, as a word of its own.
+    /// The name for all members at the beginning of `rest`, as a word of its own.
     private func everybody(_ rest: ArraySlice<Character>) -> String? {
         MarkupSyntax.everybody.first { name in
             guard rest.count >= name.count,

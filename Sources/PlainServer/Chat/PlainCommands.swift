@@ -16,7 +16,8 @@ struct PlainCommand: Sendable {
         PlainCommand(name: "rooms", takes: "", summary: "which rooms there are") { $0.roomsCommand($1) },
         PlainCommand(name: "who", takes: "", summary: "who is in the room") { $0.whoCommand($1) },
         PlainCommand(name: "me", takes: "TEXT", summary: "say what you do") { $0.meCommand($1) },
-        PlainCommand(name: "reply", takes: "[NAME] TEXT", summary: "answer the newest message, or that of somebody") {
+        PlainCommand(name: "reply", takes: "[NAME] TEXT", summary: "answer the newest message, or the newest of a user")
+        {
             $0.replyCommand($1)
         },
         PlainCommand(name: "react", takes: "EMOJI [NAME]", summary: "react to it") { $0.reactCommand($1) },

@@ -1,7 +1,7 @@
 import ChatModel
 import IRCProtocol
 
-/// A message of somebody, as people read it.
+/// A message, as people read it.
 struct PlainMessage {
     let nick: String
     /// A room, or the person it is for.

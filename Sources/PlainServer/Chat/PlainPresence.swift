@@ -5,7 +5,7 @@ struct PlainPresence {
     /// A person who has pressed no key for so long may have left the screen.
     private static let attention: Duration = .seconds(5 * 60)
     private static let markDelay: Duration = .milliseconds(200)
-    /// How long somebody is typing who has said so. Source: IRCv3 typing.
+    /// How long a notice of typing holds. Source: IRCv3 typing.
     static let typingLasts: Duration = .seconds(6)
     private static let typingInterval: Duration = .seconds(3)
 
@@ -47,7 +47,7 @@ struct PlainPresence {
 
     // MARK: - Reading
 
-    /// There is something to be marked as read. Nothing is, while nobody sits there.
+    /// There is something to be marked as read. Nothing is, while the person is away from the keys.
     mutating func planMark(now: MonotonicInstant) {
         if markAt == nil, now - activeAt < Self.attention { markAt = now + Self.markDelay }
     }

@@ -77,7 +77,7 @@ struct PlainRoom {
 
     func message(_ id: String) -> Message? { messages.last { $0.id == id } }
 
-    /// The newest by this person, or by anybody but one.
+    /// The newest by this person, or by all but one.
     func newest(by nick: String?, but own: String) -> Message? {
         messages.last { message in
             if let nick { return PlainNames.areSame(message.nick, nick) }
@@ -127,7 +127,7 @@ struct PlainRoom {
         return receipts.id == nil ? nil : "✓ sent"
     }
 
-    /// Somebody has got or read a message of the person's, with all before it.
+    /// A user has got or read a message of the person's, with all before it.
     ///
     /// - Returns: it says something about the newest.
     mutating func receipt(of id: String, by nick: String, isRead: Bool) -> Bool {

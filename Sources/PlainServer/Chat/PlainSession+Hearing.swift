@@ -127,7 +127,7 @@ extension PlainSession {
         }
     }
 
-    /// The rooms that a line which somebody leaves by is about: a QUIT about all.
+    /// The rooms that a line of leaving is about: a QUIT about all.
     private func places(of message: IRCMessage) -> [PlainRoom] {
         message.command == "QUIT" ? rooms.all : message.params.first.flatMap { rooms[$0] }.map { [$0] } ?? []
     }

@@ -48,7 +48,7 @@ extension PlainSession {
         say(IRCMessage(tags: [IRCTag("+typing", state)], command: "TAGMSG", params: [current]))
     }
 
-    /// Has what is on the screen marked as read, while somebody sits there.
+    /// Has what is on the screen marked as read, while the person is there.
     func planMark() {
         guard rooms.front?.unmarked != nil, registration.hasEnabled("draft/read-marker") else { return }
         presence.planMark(now: now.monotonic)

@@ -212,7 +212,7 @@ struct Terminal {
         screen.show(text)
     }
 
-    /// Replaces news of a moment ago that nobody has seen yet. Nothing, where ``setStatus(_:)`` shows them.
+    /// Replaces news of a moment ago that has not been seen yet. Nothing, where ``setStatus(_:)`` shows them.
     mutating func hold(_ news: ScreenText?) { heldNews = screen.hasStatus ? nil : news }
 
     /// About this moment, above the line being typed.

@@ -13,7 +13,7 @@ extension Room {
         switch event {
         case .message, .edit, .delete, .reaction, .join, .leave, .presence, .system: break
         case .receipt(let receipt): if receipt.state == .sent || receipt.ref != nil { return false }
-        case .typing, .ready, .auth, .error, .ping, .pong: return false
+        case .typing, .topic, .account, .ready, .auth, .error, .ping, .pong: return false
         case .history:
             decideAll(context)
             return false

@@ -98,7 +98,7 @@ extension Room {
         guard concernsUs(event.room, context) else { return }
         guard catchUp.state != .live else { return chatReceived(event, context) }
         switch event {
-        case .history, .ready, .auth, .error, .ping, .pong: chatReceived(event, context)
+        case .history, .ready, .auth, .account, .topic, .error, .ping, .pong: chatReceived(event, context)
         // Over before it could be shown.
         case .typing: break
         case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:

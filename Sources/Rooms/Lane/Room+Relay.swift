@@ -23,7 +23,7 @@ package enum RelayedName {
     package static func isOne(_ name: String) -> Bool { name.contains { separators.contains($0) } }
 }
 
-/// A message under a name that is nobody's nick.
+/// A message under a name that is no user's nick.
 package struct RelayedMessage {
     /// `name/network`.
     package var name: String

@@ -61,13 +61,18 @@ package final class RoomModeration {
         }
     }
 
-    /// A topic set by IRC users.
+    /// Limit of a topic that is shown.
+    package static let maxTopicBytes = 300
+
+    /// A topic set by IRC users, or by the backend.
     package struct Topic {
         /// Empty: it was taken away.
         package var text: String
         /// The source of the user that set it.
         package var setBy: String
         package var setAt: ChatTimestamp
+        /// IRC users cannot change it.
+        package var isFromBackend = false
     }
 
     package private(set) var operators: Set<PersonID> = []
@@ -131,6 +136,13 @@ package final class RoomModeration {
 
     package func setTopic(_ text: String, by setter: String, at: ChatTimestamp) {
         topic = Topic(text: text, setBy: setter, setAt: at)
+    }
+
+    /// Takes a topic from the backend; false where it is the one that the room has.
+    package func takeTopic(_ text: String, from server: String, at: ChatTimestamp) -> Bool {
+        let isSame = (topic?.text ?? "") == text
+        topic = Topic(text: text, setBy: server, setAt: isSame ? topic?.setAt ?? at : at, isFromBackend: true)
+        return !isSame
     }
 
     // MARK: - Bans and invitations

@@ -31,13 +31,13 @@ extension Room {
         return .done
     }
 
-    /// Shows IRC users that somebody elsewhere begins to write, or ceases to.
+    /// Shows IRC users that a user elsewhere begins to write, or ceases to.
     package func typedRelayed(_ name: String, _ isTyping: Bool, _ context: RoomsContext) {
         let who = RoomSpeaker(nick: name, source: "\(name)!mirror@\(context.settings.serverName)")
         show(.typing(who, isTyping: isTyping))
     }
 
-    /// Shows IRC users a reaction that a mirror brought: no backend takes one of somebody else.
+    /// Shows IRC users a reaction that a mirror brought: no backend takes one of another user.
     ///
     /// - Parameter name: the reactor's.
     package func reactRelayed(

@@ -26,7 +26,7 @@ struct OutboxTurns {
 
         /// Of a message under another name.
         ///
-        /// A room elsewhere has one line whoever brings its messages: where two mirrors lead to it, the one may bring a
+        /// A room elsewhere has one line by whichever mirror its messages come: where two mirrors lead to it, the one may bring a
         /// message and the other the next.
         static func relayed(_ tags: [StoredTag], by carrier: String) -> Self {
             .relay(OriginChain(tags: tags).places.first?.text ?? carrier)

@@ -58,12 +58,12 @@ extension RoomTraffic.Kind {
     /// Nil: messages, and the housekeeping of the link.
     fileprivate init?(_ event: ChatEvent) {
         switch event {
-        case .message, .history, .ready, .auth, .ping, .pong: return nil
+        case .message, .history, .ready, .auth, .account, .ping, .pong: return nil
         case .typing: self = .typing
         case .receipt: self = .read
         case .join: self = .join
         case .leave: self = .part
-        case .edit, .delete, .presence, .reaction, .system, .error: self = .other
+        case .edit, .delete, .presence, .reaction, .system, .topic, .error: self = .other
         }
     }
 

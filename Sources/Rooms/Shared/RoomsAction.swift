@@ -22,7 +22,7 @@ package enum RoomsAction {
     case mirrored(StoredMirrored)
     /// What a mirror brought could not be stored and was not taken, by its tags.
     case mirrorRefused(RoomID, tags: [StoredTag])
-    /// Somebody in a mirrored room begins to write, or ceases to.
+    /// A user in a mirrored room begins to write, or ceases to.
     case typing(RoomID, nick: String, Bool)
     case note(BridgeNote)
 }

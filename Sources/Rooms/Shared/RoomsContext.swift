@@ -30,7 +30,7 @@ package final class RoomsContext {
     package let latency = RelayLatency()
     private var messageIDs = MessageIDs()
     private var lanesAwaitingStore: Set<RoomID> = []
-    /// Receives what goes in and out of all rooms; nil, as nearly always: nobody watches.
+    /// Receives what goes in and out of all rooms; nil, as nearly always: there is no observer.
     package private(set) var tap: ((RoomPassage) -> Void)?
     /// Base URLs of backends that require a token for files, by the backend's name.
     package private(set) var guardedBases: [String: HTTPURL]

@@ -103,7 +103,7 @@ final class StoreConversationBounds {
     }
 
     /// Takes the oldest messages from the largest conversations of an account until it is below its limit: small
-    /// conversations stay, whoever's messages fill the others.
+    /// conversations stay, regardless of whose messages fill the others.
     private func trim(_ account: String, _ values: SQLiteValues) throws(SQLiteError) {
         var sizes: [(room: Int64, bytes: Int64)] = []
         for room in try rooms(of: account, values) { sizes.append((room, try bytes(ofRoom: room, values))) }

@@ -26,6 +26,9 @@ enum StoreFile {
     /// that changed often is moved once.
     private static let checkpointPages = 4096
 
+    /// The index of so many pages of the log, in bytes. Source: sqlite.org/walformat.html §2.
+    private static let sharedIndexBytes = 32_768
+
     /// Largest size of the log after a checkpoint, in bytes: 64 MiB.
     private static let maxLogBytes = 64 << 20
 
@@ -77,16 +80,9 @@ enum StoreFile {
         let path = settings.path
         do throws(SQLiteError) {
             let size = try prepareFile(path)
-            do throws(SQLiteError) {
-                return try parts(settings, size: size, lock: lock, opening: opening)
-            } catch {
-                guard error.mayBeOutOfSpace else { throw error }
-                // On a full disk SQLite gets no blocks for the memory that it shares with other processes. Exclusively,
-                // it needs none.
-                var opening = opening
-                opening.exclusiveReason = error.sentence
-                return try parts(settings, size: size, lock: lock, opening: opening)
-            }
+            var opening = opening
+            opening.exclusiveReason = reserveSharedIndex(path)
+            return try parts(settings, size: size, lock: lock, opening: opening)
         } catch {
             if let refusal = error.refusal { throw .open(refusal(path)) }
             throw error.scope == .file ? .damaged : .open(cannotOpen(path, error.sentence))
@@ -108,6 +104,29 @@ enum StoreFile {
         }
         if status.st_mode & 0o077 != 0 { _ = fchmod(descriptor, 0o600) }
         return Int64(status.st_size)
+    }
+
+    /// Reserves the file through which SQLite shares the index of the log with other processes, and says why it cannot:
+    /// on a full disk. Exclusively, SQLite needs no such file.
+    ///
+    /// SQLite maps the file into memory and trusts one byte written in 4 KiB to have got blocks for all of them. Where
+    /// blocks are smaller, as in file systems of less than 512 MiB, or where each write takes new ones, the system ends
+    /// the process with SIGBUS at the first page that the disk has no room for.
+    private static func reserveSharedIndex(_ path: String) -> String? {
+        var log = stat()
+        let logBytes = stat(path + "-wal", &log) == 0 ? Int(log.st_size) : 0
+        let needed = sharedIndexBytes * (logBytes / (checkpointPages * 4096) + 2)
+        // Before SQLite has it open, as in `prepareFile`.
+        let descriptor = Glibc.open(path + "-shm", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return systemErrorText(errno) }
+        defer { cb_close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return systemErrorText(errno) }
+        let error = posix_fallocate(descriptor, 0, needed)
+        guard error != 0 else { return nil }
+        // What it got of them is given back: the log needs them more.
+        _ = ftruncate(descriptor, status.st_size)
+        return error == ENOSPC || error == EDQUOT ? "the disk is full" : systemErrorText(error)
     }
 
     private static func parts(
@@ -132,8 +151,7 @@ enum StoreFile {
                 throw error
             }
         } catch {
-            // Not left to the last reference: a damaged file is about to be renamed, a shared one to be opened
-            // exclusively.
+            // Not left to the last reference: a damaged file is about to be renamed.
             writing.close()
             throw error
         }
@@ -222,9 +240,6 @@ private enum SQLiteCode {
 }
 
 extension SQLiteError {
-    /// Also errors that SQLite does not distinguish from it: trying without the shared file harms nothing.
-    fileprivate var mayBeOutOfSpace: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_CANTOPEN }
-
     /// The refusal of an undamaged file that is no store of this program, given its path.
     fileprivate var refusal: ((String) -> StoreOpenError)? {
         switch code {

@@ -15,7 +15,7 @@ public enum StudioAction: Equatable {
     case send(StudioPeerID, ByteSlice)
     /// Flush, then end the transport.
     case close(StudioPeerID)
-    /// Nothing to do: `frame` of the `envelope` dialect was said in `room`, and everybody has it. For observers.
+    /// Nothing to do: `frame` of the `envelope` dialect was said in `room`, and all clients have it. For observers.
     case relayed(room: String, frame: [UInt8])
     /// Nothing to do: a person has joined `room` by a wire that tells of it. For observers.
     case joined(room: String, name: String)

@@ -17,7 +17,7 @@ struct StudioMessage: Equatable {
     private(set) var isDeleted = false
     /// In the order in which they came; one of an emoji and a person at most.
     private(set) var reactions: [Reaction] = []
-    /// The highest state that somebody else reported.
+    /// The highest state that another user reported.
     private(set) var state = ChatReceipt.State.sent
     /// Names of those who read it.
     private(set) var readers: Set<String> = []

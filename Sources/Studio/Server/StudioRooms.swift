@@ -73,7 +73,7 @@ struct StudioRooms {
         {
             return (known, false)
         }
-        // An id that somebody else has used would make two messages one.
+        // An id that another user has used would make two messages one.
         let id = message.id.flatMap { rooms[name]?.message($0) == nil ? $0 : nil } ?? fresh()
         let stored = StudioMessage(
             number: nextNumber, id: id, sender: message.sender, at: message.at ?? at, text: message.text,
@@ -88,7 +88,7 @@ struct StudioRooms {
         record(.message(room: name, message))
     }
 
-    /// - Returns: the message with its new text; nil when there is none, or it is somebody else's.
+    /// - Returns: the message with its new text; nil when there is none, or it is another user's.
     mutating func edit(_ id: ChatID, _ text: String, by person: ChatPerson, in name: String) -> StudioMessage? {
         let changed = rooms[name]?.change(id) { StudioMessage.isSame($0.sender, person) && $0.edit(text) }
         if let changed { record(.edit(room: name, id: changed.id, text: text)) }

@@ -1,7 +1,7 @@
 import ChatModel
 import WireBytes
 
-// What is said in rooms: commands of clients, and the events that follow, for everybody in their own wire's form.
+// What is said in rooms: commands of clients, and the events that follow, for each client in its own wire's form.
 
 extension StudioServer {
     /// To a client that has just come.
@@ -20,7 +20,7 @@ extension StudioServer {
             send([TypedWire.history(in: room, before: nil, limit: TypedWire.firstPage)] + present, to: id, &actions)
         case .jwtRooms(let user):
             let person = ChatPerson(name: user)
-            // As the published backend does: whoever connects has read everything.
+            // As the published backend does: a client that connects has read everything.
             let read = rooms.markRead(name, by: user)
             if rooms.enter(person, name, by: id) { tell(.join(person), in: name, from: id, at: at, &actions) }
             send([JWTRoomsWire.connected(room, at: at)], to: id, &actions)
@@ -146,7 +146,7 @@ extension StudioServer {
 
     // MARK: - Events
 
-    /// Tells everybody in the room, each in the form of their wire.
+    /// Tells all in the room, each in the form of their wire.
     ///
     /// - Parameter origin: the client that said it, or nil.
     mutating func tell(

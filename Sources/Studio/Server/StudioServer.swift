@@ -9,7 +9,7 @@ public import WireBytes
 // - `envelope` behaves as that dialect's server does: a client's frames go to all its clients in the room, the sender
 //   included. Binary becomes text; anything else is forwarded as it came, JSON or not. What can be read goes to the
 //   other wires as well.
-// - On the other wires a frame is a command to the room, and the event that follows is told to everybody in their own
+// - On the other wires a frame is a command to the room, and the event that follows is told to all clients in their own
 //   wire's form. See ``StudioWire``.
 // - It sends no pings and answers those it gets.
 // - A request for no WebSocket gets the page, or is a call of `jwt-rooms`.

@@ -21,7 +21,7 @@ enum EnvelopeWire {
                     at: message.at))
         case .typing(let person, true):
             let person = StudioID.withID(person)
-            // The frame wants an id of its own, and nobody looks at it.
+            // The frame wants an id of its own, and no client looks at it.
             command = .typing(
                 ChatTyping(state: .start, sender: person, id: person.id, at: ChatTimestamp(milliseconds: 0)))
         case .receipt(.read, let ids, let reader):

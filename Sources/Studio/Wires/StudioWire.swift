@@ -77,7 +77,7 @@ enum StudioCommand: Equatable {
                 reaction.target, emoji: reaction.emoji, isOn: reaction.operation == .add, by: reaction.sender)
         case .join(let membership): self = .join(membership.user)
         case .leave(let membership): self = .leave(membership.user)
-        case .receipt, .presence, .system, .history, .ready, .auth, .error, .ping, .pong: return nil
+        case .receipt, .presence, .system, .topic, .account, .history, .ready, .auth, .error, .ping, .pong: return nil
         }
     }
 }

@@ -5,7 +5,7 @@ Put into that suite's `irctest/controllers/`, it starts a bridge in front of a s
     IRCTEST_BRIDGE_BIN=/path/to/chatbridge IRCTEST_BRIDGE_DIALECT=described python3 -m pytest \\
         --controller irctest.controllers.chatbridge -m "not implementation-specific and not deprecated" irctest/server_tests
 
-With `described` the wire carries deletions and reactions; without, six tests more fail, since `envelope` has none. docs/IRC.md
+With `described` the wire carries deletions and reactions; without, six tests more fail, since `envelope` has none. docs/reference/irc.md
 says which tests ask for what has no meaning here.
 """
 
@@ -174,7 +174,7 @@ class ChatbridgeController(BaseServerController, DirectoryBasedController):
     def sync_sleep_time(self) -> float:  # type: ignore[override]
         return max(0.0, last_relayed + 0.1 - time.monotonic())
 
-    # What docs/IRC.md says there is: were it missing, tests would fail, not be skipped.
+    # What docs/reference/irc.md says there is: were it missing, tests would fail, not be skipped.
     capabilities = frozenset(Capabilities) - {Capabilities.STS}
     optional_behaviors = frozenset(
         (

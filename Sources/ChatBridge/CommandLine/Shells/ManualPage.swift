@@ -7,8 +7,8 @@ enum ManualPage {
     /// The date of its last change in substance.
     private static let revised = "November 24, 2026"
 
-    /// What each exit status means.
-    private static let variables: [(name: String, meaning: String)] = [
+    /// The variables that it reads, beside those of the configuration's keys.
+    static let variables: [(name: String, meaning: String)] = [
         ("CHATBRIDGE_UPSTREAM_URL", "The backend of a single room; enough to run without a file."),
         ("CHATBRIDGE_ROOM", "Its name; default lobby."), ("CHATBRIDGE_DIALECT", "Its dialect; default envelope."),
         ("CHATBRIDGE_TOKEN", "A bearer token for the handshake."),

@@ -1,0 +1,201 @@
+import Configuration
+import DescribedDialects
+import Glibc
+import HTTPProtocol
+import JSONText
+import Learning
+import Transport
+
+struct LearnOptions: Equatable, Sendable {
+    /// The backend's socket.
+    var url: String?
+    /// A recording, instead of listening.
+    var frames: String?
+    /// Where the app connects to, as `127.0.0.1:9000`.
+    var proxy: String?
+    /// Frames to send once connected.
+    var sends: [String] = []
+    var name = "learned"
+    var directory = "."
+}
+
+/// `chatbridge learn`: proposes the description of a backend from what its own app and it say to each other.
+enum LearnCommand {
+    typealias Output = OfflineCommands.Output
+
+    /// A browser's recording has pictures and scripts too.
+    private static let maxFileBytes = 256 * 1024 * 1024
+
+    static func run(
+        _ options: LearnOptions, environment: ConfigurationEnvironment, output: @escaping @Sendable (String) -> Void,
+        errors: @escaping @Sendable (String) -> Void
+    ) async -> Int32 {
+        let files = LearnedFiles(options)
+        if let taken = files.taken {
+            errors("chatbridge: there is a file \"\(taken)\" already; --name or --out choose another\n")
+            return ExitCode.cannotCreate
+        }
+        let recording: Recording
+        if let path = options.frames {
+            guard case .success(let bytes) = environment.readFile(path == "-" ? "/dev/stdin" : path) else {
+                errors("chatbridge: there is no file \"\(path)\", or it cannot be read\n")
+                return ExitCode.noInput
+            }
+            guard bytes.count <= maxFileBytes else {
+                errors("chatbridge: \(path) is larger than \(maxFileBytes / 1024 / 1024) MiB\n")
+                return ExitCode.noInput
+            }
+            recording = Recording(parsing: bytes, limits: JSONLimits(maxBytes: maxFileBytes))
+        } else {
+            do throws(StartError) {
+                recording = try await record(options, output)
+            } catch {
+                errors("chatbridge: \(error)\n")
+                return ExitCode.unavailable
+            }
+        }
+        guard let proposal = Learner.propose(recording) else {
+            errors(
+                "chatbridge: no frame came in that has JSON; of \(recording.frames.count) frames "
+                    + "\(recording.frames.count(where: \.isSent)) were sent by the app\n")
+            return ExitCode.data
+        }
+        do throws(StartError) {
+            try files.write(proposal, recording)
+        } catch {
+            errors("chatbridge: \(error)\n")
+            return ExitCode.cannotCreate
+        }
+        output(files.report(proposal, recording))
+        return ExitCode.ok
+    }
+
+    // MARK: - Recording
+
+    /// Listens, and asks for one step after another.
+    private static func record(
+        _ options: LearnOptions, _ output: @escaping @Sendable (String) -> Void
+    ) async throws(StartError) -> Recording {
+        let url: HTTPURL
+        do {
+            url = try HTTPURL(parsing: options.url ?? "")
+        } catch {
+            throw StartError(description: "\"\(options.url ?? "")\" is no address of a socket: \(error.sentence)")
+        }
+        do {
+            let loop = try NetworkLoop.start(name: "learn")
+            defer { loop.stop() }
+            if let proxy = options.proxy {
+                let colon = proxy.lastIndex(of: ":") ?? proxy.endIndex
+                let host = String(proxy[..<colon])
+                guard let port = Int(proxy[colon...].dropFirst()), !host.isEmpty else {
+                    throw StartError(description: "--proxy \"\(proxy)\" is no address and port, as 127.0.0.1:9000")
+                }
+                let address = try await loop.run { transport throws(TransportError) in
+                    let source = LearnProxy(to: url)
+                    source.noted = { output("  (\($0))\n") }
+                    transport.attach(source)
+                    return try transport.listen(ListenOptions(host: host, port: port)).1
+                }
+                output("Let the app connect to ws://\(address) or http://\(address) instead of \(url.hostHeader).\n")
+            } else {
+                let agent = "chatbridge/\(BuildInformation.version)"
+                try await loop.run { transport throws(WebSocketHandshakeFailure) in
+                    let source: LearnClient
+                    do {
+                        source = try LearnClient(url, sends: options.sends, userAgent: agent)
+                    } catch {
+                        throw WebSocketHandshakeFailure(sentence: "\(error)")
+                    }
+                    source.noted = { output("  (\($0))\n") }
+                    transport.attach(source)
+                    source.begin(transport)
+                }
+                output("What the app itself sends is not seen so; --proxy or --frames see both.\n")
+            }
+            output("Do what follows, one after another, and press Enter after each; Ctrl-D ends it.\n")
+            for step in LearnStep.allCases {
+                await loop.run { ($0.delegate as? RecordingSource)?.mark(step) }
+                output("\(step.request): ")
+                guard readLine() != nil else { break }
+            }
+            return await loop.run { ($0.delegate as? RecordingSource)?.recording ?? Recording() }
+        } catch let error as StartError {
+            throw error
+        } catch {
+            throw StartError(description: "\(error)")
+        }
+    }
+}
+
+private struct WebSocketHandshakeFailure: Error, CustomStringConvertible {
+    var sentence: String
+    var description: String { sentence }
+}
+
+/// The three files of a proposal, none of which replaces another.
+struct LearnedFiles {
+    let name: String
+    let directory: String
+
+    init(_ options: LearnOptions) {
+        name = options.name
+        directory = options.directory
+    }
+
+    var description: String { "\(directory)/\(name).json" }
+    var frames: String { "\(directory)/\(name).frames.jsonl" }
+    var configuration: String { "\(directory)/\(name).toml" }
+
+    /// One that is there already.
+    var taken: String? { [description, frames, configuration].first { access($0, F_OK) == 0 } }
+
+    func write(_ proposal: Proposal, _ recording: Recording) throws(StartError) {
+        for (path, text) in [
+            (description, proposal.text), (frames, recording.lines), (configuration, toml(proposal)),
+        ] {
+            // Frames may have tokens in them.
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw StartError(description: "\(path): \(String(cString: strerror(errno)))") }
+            defer { _ = close(descriptor) }
+            guard StateFile.write(Array(text.utf8), to: descriptor) else {
+                throw StartError(description: "\(path): \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
+    private func toml(_ proposal: Proposal) -> String {
+        func string(_ text: String) -> String { JSONValue.string(text.replacing("$", with: "$$")).text }
+        let auth =
+            switch proposal.token {
+            case .none: "# auth = { type = \"bearer\", token_file = \"token\" }"
+            case .frame: "auth = { type = \"message\", token_file = \"token\" }      # a file with the token"
+            case .query(let field):
+                "auth = { type = \"query\", param = \(string(field)), token_file = \"token\" }      # a file with the token"
+            }
+        return """
+            # Proposed by chatbridge learn.
+            [dialects.\(name)]
+            file = "\(name).json"
+
+            [[rooms]]
+            name = "learned"                 # the channel: #learned
+            dialect = "\(name)"
+            url = \(string(proposal.url ?? "wss://chat.example.com/ws"))
+            upstream_room = \(string(proposal.room ?? "room"))
+            \(auth)
+
+            """
+    }
+
+    func report(_ proposal: Proposal, _ recording: Recording) -> String {
+        var lines = proposal.reasons.map { "- \($0)" }
+        lines.append("")
+        lines.append("\(description)   the description, each guess with its reason; correct it there")
+        lines.append("\(configuration)   a configuration that uses it")
+        lines.append("\(frames)   the recording, \(recording.frames.count) frames")
+        lines.append("")
+        lines.append("Next: chatbridge check --config \(configuration) --frame \(frames)")
+        return lines.map { $0 + "\n" }.joined()
+    }
+}

@@ -1,0 +1,157 @@
+import JSONText
+
+// What was said before: in a frame, or in the answer to a call.
+
+extension Learner {
+    mutating func findHistory() {
+        for frame in evidence.received where !isExplained(frame) {
+            let same = evidence.received.filter {
+                !isExplained($0) && evidence.kind(of: $0) == evidence.kind(of: frame)
+            }
+            let when = evidence.conditions(same)
+            guard let rule = historyRule(frame, when) else { continue }
+            add([rule], when: when, explaining: same)
+            break
+        }
+        for call in evidence.recording.calls.reversed() where call.method == "GET" && (200..<300).contains(call.status)
+        {
+            if addCall(call) { break }
+        }
+    }
+
+    /// A rule for a frame with a list of messages; nil: it has none.
+    func historyRule(_ frame: LearnedFrame, _ when: JSONValue) -> JSONValue? {
+        let lists = Set(frame.leaves.compactMap(\.list)).sorted()
+        for list in lists {
+            guard let array = value(at: list, frame.json)?.array else { continue }
+            guard let fields = rowFields(array) else { continue }
+            var history = LearnedFields()
+            history.set(
+                "messages", .object([.init("each", .string(list)), .init("fields", fields.json)]),
+                "rows with a text and a sender")
+            if let pointer = roomPointer(LearnedGroup(frames: [frame])) { history.set("room", pointer, "") }
+            return rule("history", when: when, history, why: "a list of messages came in")
+        }
+        return nil
+    }
+
+    /// The fields of a message in the rows of a list; nil: they are no messages.
+    private func rowFields(_ array: [JSONValue]) -> LearnedFields? {
+        let rows = array.filter { $0.object != nil }.prefix(200).map { LearnedFrame(element: $0) }
+        guard let first = rows.first else { return nil }
+        let group = LearnedGroup(frames: Array(rows))
+        let marked = rows.lazy.flatMap(\.single).first { LearnMark.all.contains($0.value.string ?? "") }
+        let named = LearnedGroup.best(first.single.filter { $0.value.string != nil }, Words.texts)
+        guard let text = marked ?? named else { return nil }
+        var fields = LearnedFields()
+        fields.set("text", text.pointer, "")
+        let person = group.person(besides: fields.used)
+        guard person.id != nil || person.name != nil else { return nil }
+        let ids = group.common.filter { leaf in
+            let values = rows.compactMap { $0.text(leaf.pointer) }
+            return leaf.pointer != text.pointer && Set(values).count == values.count && values.allSatisfy(Words.isID)
+                && !leaf.names.dropLast().contains { Words.people.contains($0) } && !Words.times.contains(leaf.key)
+        }
+        let known = ids.first { leaf in rows.contains { messageIDs.contains($0.text(leaf.pointer) ?? "") } }
+        if let id = known ?? LearnedGroup.best(ids, Words.ids) { fields.set("id", id.pointer, "") }
+        let nonces = Set(sentMessages().flatMap { $0.frame.single.compactMap(\.text) })
+        let ref = group.any.first { leaf in
+            Words.nonces.contains(leaf.key)
+                && rows.contains { nonces.contains($0.text(leaf.pointer) ?? "") && $0.text(leaf.pointer) != room }
+        }
+        if let ref, ref.pointer != fields.pointers["id"] { fields.set("ref", ref.pointer, "") }
+        if let id = person.id { fields.set("sender.id", id.pointer, "") }
+        if let name = person.name { fields.set("sender.name", name.pointer, "") }
+        addTime(group, to: &fields)
+        if let files = attachments(group, text.pointer) { fields.set("attachments", files.json, "") }
+        if let reply = LearnedGroup.best(
+            group.any.filter { $0.text != nil && !fields.used.contains($0.pointer) }, Words.replies)
+        {
+            fields.set("replyTo", reply.pointer, "")
+        }
+        return fields
+    }
+
+    private mutating func addCall(_ call: RecordedCall) -> Bool {
+        var lists: [(String, [JSONValue])] = call.answer.array.map { [("", $0)] } ?? []
+        for member in call.answer.object ?? [] {
+            if let array = member.value.array { lists.append(("/" + LearnedFrame.escaped(member.key), array)) }
+            for inner in member.value.object ?? [] {
+                guard let array = inner.value.array else { continue }
+                lists.append(("/" + LearnedFrame.escaped(member.key) + "/" + LearnedFrame.escaped(inner.key), array))
+            }
+        }
+        for (pointer, array) in lists {
+            guard let fields = rowFields(array) else { continue }
+            let (address, page) = address(call.url)
+            var members = [JSONValue.Member("get", .string(address))]
+            if !pointer.isEmpty { members.append(.init("items", .string(pointer))) }
+            members.append(.init("order", .string(isNewestFirst(array, fields) ? "newest-first" : "oldest-first")))
+            if let page { members.append(.init("page", .integer(page))) }
+            members.append(.init("fields", fields.json))
+            set("history", .object(members))
+            reason(
+                "history: the app called \(Self.withoutToken(call.url).url), and rows of the answer have a text and a sender"
+            )
+            return true
+        }
+        return false
+    }
+
+    private func isNewestFirst(_ array: [JSONValue], _ fields: LearnedFields) -> Bool {
+        let place = fields.pointers["at"] ?? fields.pointers["id"] ?? ""
+        let rows = array.map { LearnedFrame(element: $0) }
+        guard let first = rows.first?.value(place), let last = rows.last?.value(place) else { return false }
+        if let a = first.double, let b = last.double { return a > b }
+        return (first.string ?? "") > (last.string ?? "")
+    }
+
+    /// The path with places for what differs, and the server's page.
+    private func address(_ url: String) -> (String, page: Int64?) {
+        var rest = Self.withoutToken(url).url[...]
+        if let scheme = rest.firstRange(of: "://") {
+            let path = rest[scheme.upperBound...]
+            rest = path.firstIndex(of: "/").map { path[$0...] } ?? "/"
+        }
+        let parts = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let path = parts[0].split(separator: "/", omittingEmptySubsequences: false).map { part in
+            part == room.map { $0[...] } ? "{room}" : String(part)
+        }.joined(separator: "/")
+        var page: Int64?
+        var query = (parts.count > 1 ? parts[1] : "").split(separator: "&").map { field -> String in
+            let name = field.prefix { $0 != "=" }
+            let value = String(field.dropFirst(name.count + 1))
+            switch Words.plain(String(name)) {
+            case "limit", "count", "pagesize", "perpage", "size", "n", "first":
+                page = Int64(value).flatMap { (1...1000).contains($0) ? $0 : nil }
+                return "\(name)={limit}"
+            case "before", "beforeid", "until", "max", "maxid", "older", "to":
+                let place =
+                    value.contains("-") && value.contains(":")
+                    ? "before" : value.utf8.count >= 12 && Int64(value) != nil ? "before_ms" : "before_id"
+                return "\(name)={?\(place)}"
+            case "after", "afterid", "since", "from", "sinceid", "min":
+                let place =
+                    value.contains("-") && value.contains(":")
+                    ? "since" : value.utf8.count >= 12 && Int64(value) != nil ? "since_ms" : "after"
+                return "\(name)={?\(place)}"
+            default: return value == room ? "\(name)={room}" : String(field)
+            }
+        }
+        query.removeAll { $0.hasSuffix("=") }
+        return (path + (query.isEmpty ? "" : "?" + query.joined(separator: "&")), page)
+    }
+
+    private func value(at pointer: String, _ json: JSONValue) -> JSONValue? {
+        var found: JSONValue? = json
+        for part in pointer.split(separator: "/") {
+            let key = part.replacing("~1", with: "/").replacing("~0", with: "~")
+            if case .string(let text)? = found { found = LearnedFrame.unwrapped(text)?.0 }
+            let name = String(key)
+            found =
+                found?[name]
+                ?? Int(name).flatMap { index in found?.array.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
+        }
+        return found
+    }
+}

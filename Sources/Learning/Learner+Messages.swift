@@ -1,0 +1,323 @@
+import JSONText
+
+// Messages: theirs, ours, and what confirms ours.
+
+extension Learner {
+    mutating func findMessages() {
+        guard let text = textPlace() else {
+            return reason(
+                "message: no frame with \(LearnMark.own) or \(LearnMark.other) came in, and none that looks like one")
+        }
+        let frames = messageFrames(text)
+        let group = LearnedGroup(frames: frames)
+        if let kind = evidence.kind, let value = frames.first?.text(kind) { messageKind = (kind, value) }
+        let sent = sentMessages()
+        let own = sent.flatMap { one in frames.filter { $0.text(text) == one.frame.text(one.text) } }
+        let nonce = noncePlace(sent)
+        var fields = LearnedFields()
+        fields.set("text", text, evidence.hasMarks ? "it is where the texts stood that were asked for" : "by its name")
+        addRoom(group, to: &fields)
+        let echoed = echoedNonce(sent, nonce, frames, text)
+        addIDs(group, echoed, &fields)
+        let reply = replyPlace(group, fields)
+        addPerson(group, "sender.id", "sender.name", to: &fields, besides: Set([reply].compactMap { $0 }))
+        addTime(group, to: &fields)
+        if let reply { fields.set("replyTo", reply, "") }
+        addAttachments(group, text, &fields)
+        let required = [text] + [fields.pointers["id"]].compactMap { $0 }
+        let when = evidence.conditions(frames, exists: required)
+        let who = evidence.hasMarks ? "a text that was asked for came in so" : "such frames have a text and a sender"
+        add([rule("message", when: when, fields, why: who)], when: when, explaining: frames)
+        messageIDs.formUnion(frames.compactMap { frame in fields.pointers["id"].flatMap { frame.text($0) } })
+        findOwn(sent, nonce, echoed, isEchoed: !own.isEmpty)
+    }
+
+    // MARK: - Theirs
+
+    /// Where the text of a message is in received frames.
+    private func textPlace() -> String? {
+        for mark in [LearnMark.other, LearnMark.own, LearnMark.reply] {
+            for frame in evidence.received {
+                if let leaf = frame.single.first(where: { $0.value.string == mark }) { return leaf.pointer }
+            }
+        }
+        // Without the texts: by its name, and a sender beside it.
+        var counts: [String: (count: Int, rank: Int)] = [:]
+        for frame in evidence.received {
+            guard !isComplaint(frame) else { continue }
+            let group = LearnedGroup(frames: [frame])
+            for leaf in frame.single where leaf.value.string != nil && leaf.pointer != evidence.kind {
+                guard let rank = Words.texts.firstIndex(of: leaf.key), evidence.kind(of: frame) != leaf.text else {
+                    continue
+                }
+                let person = group.person(besides: [leaf.pointer])
+                if person.id != nil || person.name != nil { counts[leaf.pointer, default: (0, rank)].count += 1 }
+            }
+        }
+        return counts.sorted { $0.key < $1.key }.max {
+            ($0.value.count, -$0.value.rank) < ($1.value.count, -$1.value.rank)
+        }?.key
+    }
+
+    func isComplaint(_ frame: LearnedFrame) -> Bool {
+        evidence.kind(of: frame).map { Words.have($0, ["error", "fail", "refus", "reject", "nack", "denied"]) } ?? false
+    }
+
+    private func messageFrames(_ text: String) -> [LearnedFrame] {
+        let candidates = evidence.received.filter { $0.value(text)?.string != nil }
+        let marked = candidates.filter { frame in
+            [LearnMark.own, LearnMark.other, LearnMark.reply].contains(frame.text(text) ?? "")
+        }
+        let kinds = Dictionary(grouping: marked.isEmpty ? candidates : marked) { evidence.kind(of: $0) ?? "" }
+        guard let most = kinds.max(by: { ($0.value.count, $1.key) < ($1.value.count, $0.key) }) else { return [] }
+        // All of that kind but what changes a message.
+        return candidates.filter { frame in
+            (evidence.kind(of: frame) ?? "") == most.key && frame.text(text) != LearnMark.edited
+        }
+    }
+
+    private mutating func addIDs(_ group: LearnedGroup, _ echoed: String?, _ fields: inout LearnedFields) {
+        let used = fields.used
+        let leaves = group.common.filter { leaf in
+            guard !used.contains(leaf.pointer), leaf.pointer != evidence.kind, let text = leaf.text, Words.isID(text)
+            else {
+                return false
+            }
+            let values = group.frames.compactMap { $0.text(leaf.pointer) }
+            return Set(values).count == values.count || !evidence.hasMarks && Words.ids.contains(leaf.key)
+        }
+        func score(_ leaf: Leaf) -> Int {
+            let isNamed = Words.ids.firstIndex(of: leaf.key).map { 20 - $0 } ?? 0
+            let isOfPerson =
+                leaf.names.dropLast().contains { Words.people.contains($0) } || Words.people.contains(leaf.key)
+            let isTime = Words.times.contains(leaf.key)
+            let isUsed = group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
+            let isTuple = leaf.names.isEmpty
+            return isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0) - (isOfPerson || isTime || isTuple ? 40 : 0)
+        }
+        let others = leaves.filter { $0.pointer != echoed }
+        let best = others.max { (score($0), $1.pointer) < (score($1), $0.pointer) }
+        if let best, score(best) > 0 {
+            fields.set(
+                "id", best.pointer,
+                "other in each message"
+                    + (evidence.isReferenced(group.frames[0].text(best.pointer) ?? "")
+                        ? ", and named again by what the app sent" : ""))
+            if let echoed { fields.set("ref", echoed, "what the app gave its message comes back there") }
+        } else if let echoed {
+            fields.set("id", echoed, "what the app gave its message comes back there")
+        }
+    }
+
+    private func replyPlace(_ group: LearnedGroup, _ fields: LearnedFields) -> String? {
+        guard let id = fields.pointers["id"] else { return nil }
+        let ids = Set(group.frames.compactMap { $0.text(id) })
+        let leaves = group.any.filter { leaf in
+            leaf.pointer != id && !fields.used.contains(leaf.pointer)
+                && group.frames.contains { frame in
+                    frame.text(leaf.pointer).map { ids.contains($0) && $0 != frame.text(id) } ?? false
+                }
+        }
+        return (leaves.first ?? LearnedGroup.best(group.any.filter { $0.text != nil }, Words.replies))?.pointer
+    }
+
+    private mutating func addAttachments(_ group: LearnedGroup, _ text: String, _ fields: inout LearnedFields) {
+        guard let (files, isPath) = attachments(group, text) else { return }
+        fields.set("attachments", files, "an address of a file is there")
+        guard isPath else { return }
+        reason(
+            "files: an address is a path, and is looked for below http_base; say \"files\": \"token\" where it opens with the "
+                + "token alone")
+    }
+
+    /// The field for files, and whether their addresses are paths.
+    func attachments(_ group: LearnedGroup, _ text: String) -> (json: JSONValue, isPath: Bool)? {
+        let leaves = group.frames.flatMap(\.leaves)
+        let address = leaves.first { leaf in
+            guard let value = leaf.value.string, leaf.pointer != text else { return false }
+            return ["url", "href", "fileurl", "src", "link", "uri", "path"].contains(leaf.key)
+                && (value.hasPrefix("http") || value.hasPrefix("/"))
+        }
+        guard let address else { return nil }
+        let list =
+            address.list
+            ?? String(address.pointer[..<(address.pointer.lastIndex(of: "/") ?? address.pointer.startIndex)])
+        func inside(_ leaf: Leaf) -> String? {
+            if address.list != nil { return leaf.list == list ? leaf.inner : nil }
+            guard leaf.list == nil, leaf.pointer.hasPrefix(list + "/") else { return nil }
+            return String(leaf.pointer.dropFirst(list.count))
+        }
+        var inner: [JSONValue.Member] = []
+        let names: [(String, [String])] = [
+            ("url", [address.key]), ("name", ["name", "filename", "title", "label", "n"]),
+            ("size", ["size", "bytes", "filesize", "length"]),
+            ("mime", ["mime", "mimetype", "contenttype", "type"]), ("width", ["width", "w"]),
+            ("height", ["height", "h"]),
+            ("thumb", ["thumb", "thumbnail", "preview"]), ("fileId", ["fileid", "id"]),
+        ]
+        for (field, keys) in names {
+            let found = leaves.first { leaf in
+                guard keys.contains(leaf.key), let place = inside(leaf),
+                    !inner.contains(where: { $0.value.string == place })
+                else { return false }
+                return field != "mime" || leaf.value.string?.contains("/") == true
+            }
+            if let place = found.flatMap(inside) { inner.append(.init(field, .string(place))) }
+        }
+        return (
+            .object([.init("each", .string(list)), .init("fields", .object(inner))]),
+            address.value.string?.hasPrefix("/") == true
+        )
+    }
+
+    // MARK: - Ours
+
+    struct SentMessage {
+        var frame: LearnedFrame
+        var text: String
+    }
+
+    func sentMessages() -> [SentMessage] {
+        let marked = evidence.sent.compactMap { frame in
+            frame.single.first { [LearnMark.own, LearnMark.reply].contains($0.value.string ?? "") }
+                .map { SentMessage(frame: frame, text: $0.pointer) }
+        }
+        guard marked.isEmpty else { return marked }
+        let same = evidence.sent.filter { frame in messageKind.map { frame.text($0.pointer) == $0.value } ?? true }
+        return (same.isEmpty ? evidence.sent : same).compactMap { frame in
+            let texts = frame.single.filter { leaf in
+                let isKind = Words.kinds.contains(leaf.key) && (leaf.key != "msg" || frame.single.count == 1)
+                return leaf.value.string?.isEmpty == false && !isKind
+            }
+            return LearnedGroup.best(texts, Words.texts).map { SentMessage(frame: frame, text: $0.pointer) }
+        }
+    }
+
+    /// Where the app puts an id of its own: other in each message, and no time.
+    private func noncePlace(_ sent: [SentMessage]) -> String? {
+        guard let first = sent.first else { return nil }
+        let leaves = first.frame.single.filter { leaf in
+            guard leaf.pointer != first.text, let text = leaf.text, Words.isID(text), text != room,
+                !Words.replies.contains(leaf.key), !Words.times.contains(leaf.key),
+                !leaf.names.dropLast().contains(where: { Words.people.contains($0) })
+            else { return false }
+            let values = sent.compactMap { $0.frame.text(leaf.pointer) }
+            return Set(values).count == values.count && values.count == sent.count
+                && (sent.count > 1 || evidence.received.contains { $0.leaves.contains { $0.text == text } })
+        }
+        let answered = leaves.filter { leaf in
+            sent.contains { one in
+                evidence.received.contains { frame in
+                    frame.index > one.frame.index && frame.leaves.contains { $0.text == one.frame.text(leaf.pointer) }
+                }
+            }
+        }
+        let named = LearnedGroup.best(answered.isEmpty ? leaves : answered, Words.nonces + Words.ids)
+        return (named ?? answered.first { $0.names.isEmpty } ?? answered.first)?.pointer
+    }
+
+    /// Where a message that came back has the app's own id.
+    private func echoedNonce(_ sent: [SentMessage], _ nonce: String?, _ frames: [LearnedFrame], _ text: String)
+        -> String?
+    {
+        guard let nonce else { return nil }
+        for one in sent {
+            guard let value = one.frame.text(nonce) else { continue }
+            for frame in frames where frame.index > one.frame.index {
+                if let leaf = frame.single.first(where: { $0.text == value && $0.pointer != text }) {
+                    return leaf.pointer
+                }
+            }
+        }
+        return nil
+    }
+
+    private mutating func findOwn(_ sent: [SentMessage], _ nonce: String?, _ echoed: String?, isEchoed: Bool) {
+        // The one with the most members shows all that can be there, but a file would stay in each.
+        let plain = sent.filter { one in
+            !one.frame.leaves.contains { ["url", "href", "src", "mime", "mimetype"].contains($0.key) }
+        }
+        let fullest = (plain.isEmpty ? sent : plain).max { $0.frame.leaves.count < $1.frame.leaves.count }
+        guard let first = sent.first, let fullest else {
+            return reason("encode.message: nothing that the app sent has the text of a message")
+        }
+        var maker = maker(for: fullest.frame)
+        maker.places[fullest.text] = "{{text}}"
+        if let nonce { maker.places[nonce] = "{{id}}" }
+        for leaf in fullest.frame.single where maker.places[leaf.pointer] == nil {
+            guard let text = leaf.text else { continue }
+            if Words.replies.contains(leaf.key)
+                || messageIDs.contains(text) && fullest.frame.index != first.frame.index && leaf.pointer != nonce
+            {
+                maker.places[leaf.pointer] = "{{replyTo}}"
+                maker.optional.insert(leaf.pointer)
+            }
+        }
+        let person = LearnedGroup(frames: [fullest.frame]).person(besides: Set(maker.places.keys))
+        if let id = person.id { maker.places[id.pointer] = "{{sender.id}}" }
+        if let name = person.name { maker.places[name.pointer] = "{{sender.name}}" }
+        send("message", template(fullest.frame, maker))
+        if person.id != nil || person.name != nil {
+            reason(
+                "identity: the app says in each message who speaks. Where the server looks only at the login, say \"identity\": \"single\" and take {{sender.*}} out"
+            )
+        }
+        if echoed != nil {
+            set("echo", .string("by-id"))
+            reason("echo: by-id, since the app's own message came back with the id that the app gave it")
+        } else if let nonce, findAck(sent, nonce) {
+            set("echo", .string("ack"))
+            reason(
+                "echo: ack, since an answer named the id that the app gave its message, and the message itself did not come back with it"
+            )
+        } else if isEchoed {
+            set("echo", .string("by-text"))
+            reason("echo: by-text, since the app's own message came back without an id of the app's")
+        } else {
+            reason("echo: nothing that came in confirms a message; left out, so that a pong does")
+        }
+    }
+
+    /// A rule for the answer that has the app's own id; false where there is none.
+    private mutating func findAck(_ sent: [SentMessage], _ nonce: String) -> Bool {
+        var answers: [LearnedFrame] = []
+        var place: Leaf?
+        for one in sent {
+            guard let value = one.frame.text(nonce) else { continue }
+            for frame in evidence.received
+            where frame.index > one.frame.index && !isExplained(frame) && !isComplaint(frame) {
+                guard let leaf = frame.single.first(where: { $0.text == value }) else { continue }
+                guard place == nil || place?.pointer == leaf.pointer else { continue }
+                place = leaf
+                answers.append(frame)
+                break
+            }
+        }
+        guard let place, !answers.isEmpty else { return false }
+        let group = LearnedGroup(frames: answers)
+        let others = group.common.filter { leaf in
+            leaf.pointer != place.pointer && Set(answers.compactMap { $0.text(leaf.pointer) }).count == answers.count
+                && !Words.times.contains(leaf.key) && leaf.text.map { Words.isID($0) && $0 != room } ?? false
+        }
+        let referenced = others.first { leaf in
+            answers.contains { evidence.isReferenced($0.text(leaf.pointer) ?? "") && leaf.pointer != evidence.kind }
+        }
+        let id = referenced ?? LearnedGroup.best(others, Words.ids)
+        var fields = LearnedFields()
+        fields.set("state", .object([.init("const", .string("sent"))]), "")
+        if let id {
+            fields.set("ids", id.pointer, "the backend's id")
+            fields.set("ref", place.pointer, "the id that the app gave its message")
+            messageIDs.formUnion(answers.compactMap { $0.text(id.pointer) })
+        } else {
+            fields.set("ids", place.pointer, "the id that the app gave its message; there is no other")
+        }
+        addTime(group, to: &fields)
+        addRoom(group, to: &fields)
+        let when = evidence.conditions(answers, exists: [id?.pointer, place.pointer].compactMap { $0 })
+        add(
+            [rule("receipt", when: when, fields, why: "it came after each message of the app")], when: when,
+            explaining: answers)
+        return id != nil
+    }
+}

@@ -1,0 +1,216 @@
+public import JSONText
+
+/// What a recording suggests: a description of the backend, with a reason for each guess.
+public struct Proposal: Equatable, Sendable {
+    public enum Token: Equatable, Sendable {
+        case none
+        /// A frame shows it.
+        case frame
+        /// A field of the address.
+        case query(String)
+    }
+
+    /// The description, as the file of a `[dialects.NAME]`.
+    public var description: JSONValue
+    /// The room as frames name it; nil: they do not.
+    public var room: String?
+    /// The socket's address without a token.
+    public var url: String?
+    public var token: Token
+    /// The guesses in words.
+    public var reasons: [String]
+
+    public var text: String { PrettyJSON.text(description) }
+}
+
+/// Guesses a backend's description from a recording.
+///
+/// Each guess is made from what the recording has: texts that a person was asked to say, ids that frames repeat, words
+/// that backends use. All of it is for a person to look at; nothing is sent anywhere.
+public struct Learner {
+    private(set) var evidence: Evidence
+    /// Rules with the number of conditions: the one that asks for more stands first.
+    private var blocks: [(weight: Int, rules: [JSONValue])] = []
+    private var explained: Set<Int> = []
+    private(set) var templates: [(key: String, template: JSONValue)] = []
+    private(set) var settings: [(key: String, value: JSONValue)] = []
+    private(set) var reasons: [String] = []
+    /// Ids of messages that the recording names.
+    var messageIDs: Set<String> = []
+    /// What received messages say that they are.
+    var messageKind: (pointer: String, value: String)?
+    var room: String?
+    var token = Proposal.Token.none
+
+    private init(_ recording: Recording) { evidence = Evidence(recording) }
+
+    /// Nil: there is no frame with JSON in it.
+    public static func propose(_ recording: Recording) -> Proposal? {
+        var learner = Learner(recording)
+        guard !learner.evidence.received.isEmpty else { return nil }
+        learner.findRoom()
+        learner.findMessages()
+        learner.findActions()
+        learner.findPeople()
+        learner.findSession()
+        learner.findHistory()
+        return learner.proposal()
+    }
+
+    // MARK: - Collecting
+
+    mutating func reason(_ words: String) { reasons.append(words) }
+    mutating func set(_ key: String, _ value: JSONValue) { settings.append((key, value)) }
+    mutating func send(_ key: String, _ template: JSONValue) {
+        if !templates.contains(where: { $0.key == key }) { templates.append((key, template)) }
+    }
+
+    func isExplained(_ frame: LearnedFrame) -> Bool { explained.contains(frame.index) }
+    mutating func explain(_ frames: [LearnedFrame]) { explained.formUnion(frames.map(\.index)) }
+
+    /// A rule for frames; one that is `followed` lets later rules of its block speak as well.
+    func rule(
+        _ event: String, when: JSONValue, _ fields: LearnedFields, each: String? = nil, isFollowed: Bool = false,
+        why: String
+    ) -> JSONValue {
+        var members = [JSONValue.Member("comment", .string(([why] + fields.reasons).joined(separator: "; ")))]
+        if when.object?.isEmpty == false { members.append(.init("when", when)) }
+        if let each { members.append(.init("each", .string(each))) }
+        members.append(.init("event", .string(event)))
+        if !fields.members.isEmpty { members.append(.init("fields", fields.json)) }
+        if isFollowed { members.append(.init("then", .string("continue"))) }
+        return .object(members)
+    }
+
+    mutating func add(_ rules: [JSONValue], when: JSONValue, explaining frames: [LearnedFrame]) {
+        blocks.append((when.object?.count ?? 0, rules))
+        explain(frames)
+    }
+
+    // MARK: - The room
+
+    private mutating func findRoom() {
+        var values: [String: Int] = [:]
+        for frame in evidence.sent + evidence.received {
+            for leaf in frame.single where Words.rooms.contains(leaf.key) {
+                if let text = leaf.text, !text.isEmpty, text.utf8.count <= 128 { values[text, default: 0] += 1 }
+            }
+            // The topic of Phoenix has its place in a tuple.
+            for leaf in frame.single where leaf.names.isEmpty {
+                if let text = leaf.value.string, text.hasPrefix("room") || text.contains(":") {
+                    values[text, default: 0] += 1
+                }
+            }
+        }
+        room = values.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
+        evidence.isIn(room)
+        if let room { reason("room: \"\(room)\" is named most often") }
+    }
+
+    /// Where a frame names the room; nil: nowhere.
+    func roomPointer(_ group: LearnedGroup) -> String? {
+        guard let room else { return nil }
+        let leaves = group.common.filter { leaf in group.frames.allSatisfy { ($0.text(leaf.pointer) ?? room) == room } }
+        return (LearnedGroup.best(leaves, Words.rooms) ?? leaves.first { $0.names.isEmpty })?.pointer
+    }
+
+    mutating func addRoom(_ group: LearnedGroup, to fields: inout LearnedFields) {
+        guard let pointer = roomPointer(group) else { return }
+        fields.set("room", pointer, "")
+    }
+
+    /// A person's fields under `id` and `name`.
+    func addPerson(
+        _ group: LearnedGroup, _ id: String, _ name: String, to fields: inout LearnedFields,
+        besides more: Set<String> = []
+    ) {
+        let person = group.person(besides: fields.used.union(more))
+        if let leaf = person.id { fields.set(id, leaf.pointer, "") }
+        if let leaf = person.name { fields.set(name, leaf.pointer, "") }
+    }
+
+    func addTime(_ group: LearnedGroup, to fields: inout LearnedFields) {
+        guard let (leaf, reading) = group.time(besides: fields.used) else { return }
+        if let reading {
+            fields.set(
+                "at", .object([.init("ptr", .string(leaf.pointer)), .init("as", .string(reading))]),
+                "seconds since 2001, by the time at which the frame came")
+        } else {
+            fields.set("at", leaf.pointer, "")
+        }
+    }
+
+    /// A template from a sent frame: the room and the time have places already.
+    func maker(for frame: LearnedFrame) -> TemplateMaker {
+        var maker = TemplateMaker()
+        for leaf in frame.single {
+            if let room, leaf.text == room, Words.rooms.contains(leaf.key) || leaf.names.isEmpty {
+                maker.places[leaf.pointer] = "{{room}}"
+            }
+        }
+        if let (leaf, reading) = LearnedGroup(frames: [frame]).time(besides: Set(maker.places.keys)) {
+            let filter: String =
+                if leaf.value.string != nil { "iso8601_ms" } else if reading != nil { "reference" } else {
+                    (leaf.value.double ?? 0) > 1e11 ? "unix_ms" : "unix"
+                }
+            maker.places[leaf.pointer] = "{{at|\(filter)}}"
+        }
+        return maker
+    }
+
+    func template(_ frame: LearnedFrame, _ maker: TemplateMaker) -> JSONValue {
+        maker.template(of: frame, isPrefixed: evidence.isPrefixed)
+    }
+
+    // MARK: - The proposal
+
+    private func proposal() -> Proposal {
+        var rules = blocks.sorted { $0.weight > $1.weight }.flatMap(\.rules)
+        let rest = evidence.received.filter { !isExplained($0) }
+        var known: Set<String> = []
+        for frame in rest {
+            guard let kind = evidence.kind, let value = frame.text(kind), known.insert(value).inserted else { continue }
+            let when = evidence.conditions(rest.filter { $0.text(kind) == value })
+            rules.append(
+                rule(
+                    "ignore", when: when, LearnedFields(),
+                    why: "no meaning found; such a frame: \(frame.json.text.prefix(200))"))
+        }
+        var members: [JSONValue.Member] = [
+            .init("dialect", .string("custom")),
+            .init(
+                "comment", .array((["Proposed by chatbridge learn. Look at each guess."] + reasons).map { .string($0) })
+            ),
+        ]
+        if evidence.isPrefixed { members.append(.init("frames", .string("prefixed"))) }
+        members += settings.map { .init($0.key, $0.value) }
+        let wrapped = wrappings()
+        if !wrapped.isEmpty { members.append(.init("unwrap", .array(wrapped))) }
+        members.append(.init("decode", .array(rules)))
+        if !templates.isEmpty { members.append(.init("encode", .object(templates.map { .init($0.key, $0.template) }))) }
+        return Proposal(
+            description: .object(members), room: room, url: evidence.recording.url.map { Self.withoutToken($0).url },
+            token: token, reasons: reasons)
+    }
+
+    private func wrappings() -> [JSONValue] {
+        var seen: Set<String> = []
+        return evidence.received.flatMap(\.wrapped).compactMap { pointer, how in
+            guard seen.insert(pointer).inserted else { return nil }
+            return .object([.init("ptr", .string(pointer)), .init("as", .string(how.rawValue))])
+        }
+    }
+
+    /// An address without what may be a secret, and the name of the field that it was.
+    static func withoutToken(_ url: String) -> (url: String, field: String?) {
+        guard let mark = url.firstIndex(of: "?") else { return (url, nil) }
+        var field: String?
+        let rest = url[url.index(after: mark)...].split(separator: "&").filter { part in
+            let name = String(part.prefix { $0 != "=" })
+            guard Words.tokens.contains(Words.plain(name)) else { return true }
+            field = name
+            return false
+        }
+        return (url[..<mark] + (rest.isEmpty ? "" : "?" + rest.joined(separator: "&")), field)
+    }
+}

@@ -1,0 +1,72 @@
+import Testing
+
+@testable import ChatBridge
+
+@Suite("Frames that pass by")
+struct FrameTapTests {
+    /// A frame of a client or server.
+    private static func frame(_ text: String, opcode: UInt8 = 1, isLast: Bool = true, mask: [UInt8]? = nil) -> [UInt8] {
+        var bytes = [opcode | (isLast ? 0x80 : 0)]
+        let payload = Array(text.utf8)
+        let flag: UInt8 = mask == nil ? 0 : 0x80
+        if payload.count < 126 {
+            bytes.append(flag | UInt8(payload.count))
+        } else {
+            bytes += [flag | 126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+        }
+        guard let mask else { return bytes + payload }
+        return bytes + mask + payload.enumerated().map { $0.element ^ mask[$0.offset % 4] }
+    }
+
+    @Test("messages are found whole, in pieces, masked, and with pings between, at every cut")
+    func cuts() {
+        let long = String(repeating: "é", count: 100)
+        let stream =
+            Self.frame("one") + Self.frame("tw", isLast: false, mask: [1, 2, 3, 4]) + Self.frame("ping", opcode: 9)
+            + Self.frame("o", opcode: 0, mask: [9, 9, 9, 9]) + Self.frame(long, opcode: 2)
+        let expected = [
+            FrameTap.Message(isBinary: false, bytes: Array("one".utf8)),
+            FrameTap.Message(isBinary: false, bytes: Array("two".utf8)),
+            FrameTap.Message(isBinary: true, bytes: Array(long.utf8)),
+        ]
+        for cut in 0...stream.count {
+            var tap = FrameTap()
+            #expect(tap.feed(stream[..<cut]) + tap.feed(stream[cut...]) == expected, "\(cut)")
+        }
+    }
+
+    @Test("a length that nobody can send ends the recording and nothing else")
+    func tooLong() {
+        var tap = FrameTap()
+        #expect(tap.feed([0x81, 127, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]).isEmpty)
+        #expect(tap.hasFailed)
+        #expect(tap.feed(Self.frame("later")).isEmpty)
+    }
+
+    @Test("a request names the backend as its host, and asks for nothing compressed")
+    func requests() {
+        let head =
+            "GET /ws?x=1 HTTP/1.1\r\nhost: 127.0.0.1:9\r\nOrigin: http://127.0.0.1:9\r\nUpgrade: websocket\r\n"
+            + "Connection: Upgrade\r\nSec-WebSocket-Extensions: permessage-deflate\r\nCookie: a=b\r\n\r\n"
+        let request = TappedRequest(head: Array(head.utf8), host: "chat.example", origin: "https://chat.example")
+        #expect(request?.isUpgrade == true)
+        #expect(request?.target == "/ws?x=1")
+        #expect(
+            String(decoding: request?.head ?? [], as: UTF8.self)
+                == "GET /ws?x=1 HTTP/1.1\r\nHost: chat.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nCookie: a=b\r\n"
+                + "Origin: https://chat.example\r\n\r\n")
+        #expect(TappedRequest(head: Array("nonsense\r\n\r\n".utf8), host: "h", origin: "o") == nil)
+    }
+
+    @Test("an answer is read in one piece or in chunks")
+    func answers() {
+        let plain = TappedRequest.answer(Array("HTTP/1.1 200 OK\r\nX: y\r\n\r\n{}".utf8))
+        #expect(plain?.status == 200)
+        #expect(plain?.body == Array("{}".utf8))
+        let chunked = TappedRequest.answer(
+            Array("HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n1\r\nd\r\n0\r\n\r\n".utf8))
+        #expect(chunked?.status == 404)
+        #expect(chunked?.body == Array("abcd".utf8))
+        #expect(TappedRequest.answer(Array("HTTP/1.1 200".utf8)) == nil)
+    }
+}

@@ -1,0 +1,168 @@
+import ChatModel
+import DescribedDialects
+import Dialects
+import Foundation
+import JSONText
+import Learning
+import Testing
+
+/// Recordings of `Tests/Backends/shapes.py` and its apps, and what is proposed for them. `UPDATE_TRANSCRIPTS=1` writes the
+/// proposals anew.
+@Suite("Learning a backend")
+struct LearnerTests {
+    private static func file(_ name: String) throws -> [UInt8] {
+        let folder = try #require(Bundle.module.url(forResource: "Fixtures", withExtension: nil))
+        return Array(try Data(contentsOf: folder.appendingPathComponent("learn/\(name)")))
+    }
+
+    private static func recording(_ name: String) throws -> Recording {
+        Recording(parsing: try file("\(name).jsonl"), limits: JSONLimits())
+    }
+
+    private static func dialect(_ name: String) throws -> (CustomDialect, Proposal, Recording) {
+        let recording = try recording(name)
+        let proposal = try #require(Learner.propose(recording))
+        return (CustomDialect(try CustomDefinition(proposal.description), name: name), proposal, recording)
+    }
+
+    static let shapes = ["home", "echo", "plain", "socketio", "phoenix"]
+
+    @Test("a proposal is what it was", arguments: shapes)
+    func proposals(_ name: String) throws {
+        let (_, proposal, _) = try Self.dialect(name)
+        if ProcessInfo.processInfo.environment["UPDATE_TRANSCRIPTS"] != nil {
+            let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            try Data(proposal.text.utf8).write(to: source.appendingPathComponent("Fixtures/learn/\(name).json"))
+        }
+        #expect(try Self.file("\(name).json") == Array(proposal.text.utf8))
+    }
+
+    @Test("all that came in is understood or ignored on purpose", arguments: shapes)
+    func understands(_ name: String) throws {
+        let (dialect, proposal, recording) = try Self.dialect(name)
+        let context = DialectContext(room: try #require(proposal.room))
+        for frame in recording.frames where !frame.isSent {
+            let decoded = Array(frame.text.utf8).withUnsafeBytes {
+                dialect.decode($0, isBinary: false, context: context)
+            }
+            #expect(decoded.events != nil, "\(frame.text)")
+        }
+    }
+
+    @Test("a message of ours is the frame that the app sent", arguments: shapes)
+    func sends(_ name: String) throws {
+        let (dialect, proposal, recording) = try Self.dialect(name)
+        let sent = try #require(recording.frames.first { $0.isSent && $0.text.contains(LearnMark.own) })
+        let ids = ["home": "n-7fa1", "echo": "c-1-4e1b", "plain": "", "socketio": "t-1-93ab", "phoenix": "3"]
+        let message = ChatMessage(id: ChatID(ids[name] ?? ""), text: LearnMark.own)
+        let encoded = dialect.encode(.message(message), context: DialectContext(room: try #require(proposal.room)))
+        let frame = try #require(encoded.frames?.first)
+        func json(_ text: String) throws -> JSONValue {
+            try JSONValue(parsing: text.hasPrefix("42") ? String(text.dropFirst(2)) : text)
+        }
+        #expect(try json(String(decoding: frame.bytes, as: UTF8.self)) == json(sent.text))
+    }
+
+    @Test(
+        "what confirms a message is found",
+        arguments: [
+            ("home", DialectTraits.Confirmation.receipt, DialectTraits.MessageIDOrigin.server),
+            ("echo", .echoByID, .server), ("plain", .echoByText, .server), ("socketio", .echoByID, .server),
+            ("phoenix", .receipt, .server),
+        ])
+    func confirms(
+        _ name: String, _ confirmation: DialectTraits.Confirmation, _ origin: DialectTraits.MessageIDOrigin
+    ) throws {
+        let traits = try Self.dialect(name).0.traits
+        #expect(traits.confirmation == confirmation)
+        #expect(traits.messageIDOrigin == origin)
+    }
+
+    @Test("one frame of the home-grown backend is the log-in, the account, the topic and the members")
+    func welcome() throws {
+        let (dialect, proposal, recording) = try Self.dialect("home")
+        #expect(proposal.token == .frame)
+        #expect(dialect.traits.readReport == .upTo)
+        let frame = try #require(recording.frames.first { $0.text.contains("welcome") })
+        let decoded = Array(frame.text.utf8).withUnsafeBytes {
+            dialect.decode($0, isBinary: false, context: DialectContext(room: "lobby"))
+        }
+        let own = ChatPerson(id: ChatID("u-11"), name: "dot")
+        #expect(
+            decoded
+                == .events([
+                    .auth(ChatAuth(state: .ok)), .account(own), .topic(ChatTopic(text: "all things")),
+                    .join(ChatMembership(user: own, isSelf: true)),
+                ]))
+    }
+
+    // MARK: - Sources
+
+    @Test("lines and what is read of them are the same", arguments: shapes)
+    func lines(_ name: String) throws {
+        let recording = try Self.recording(name)
+        #expect(Recording(parsing: Array(recording.lines.utf8), limits: JSONLimits()) == recording)
+        #expect(recording.moments.first == Recording.Moment(.say, frame: recording.moments[0].frame))
+    }
+
+    @Test("a browser's HAR has the connection with the most frames, and the calls that were answered with JSON")
+    func har() {
+        let har = #"""
+            {"log":{"entries":[
+              {"request":{"method":"GET","url":"wss://h/other"},"_webSocketMessages":[]},
+              {"request":{"method":"GET","url":"wss://h/ws?token=secret-1"},"_webSocketMessages":[
+                {"type":"send","time":1763695136.5,"opcode":1,"data":"{\"op\":\"say\",\"t\":\"learn-1\"}"},
+                {"type":"receive","time":1763695136.75,"opcode":2,"data":"eyJvcCI6InNhaWQifQ=="}]},
+              {"request":{"method":"GET","url":"https://h/log"},"response":{"status":200,"content":{"text":"[]"}}},
+              {"request":{"method":"GET","url":"https://h/page"},"response":{"status":200,"content":{"text":"<p>"}}}]}}
+            """#
+        let recording = Recording(parsing: Array(har.utf8), limits: JSONLimits())
+        #expect(recording.url == "wss://h/ws?token=secret-1")
+        #expect(
+            recording.frames == [
+                RecordedFrame(at: 1_763_695_136_500, isSent: true, text: #"{"op":"say","t":"learn-1"}"#),
+                RecordedFrame(at: 1_763_695_136_750, isSent: false, text: #"{"op":"said"}"#, isBinary: true),
+            ])
+        #expect(recording.calls.map(\.url) == ["https://h/log"])
+        #expect(Learner.propose(recording)?.url == "wss://h/ws")
+        #expect(Learner.propose(recording)?.token == .query("token"))
+    }
+
+    @Test(
+        "whatever a recording has, a proposal compiles or there is none",
+        arguments: [
+            "", "x", "{}", "[]", #"{"dir":"in","frame":{}}"#, #"{"dir":"in","frame":[]}"#, #"{"dir":"in","frame":"2"}"#,
+            #"{"dir":"in","frame":{"type":"a"}}"#, #"{"dir":"in","frame":{"text":"learn-1"}}"#,
+            #"{"dir":"in","frame":[["learn-2"]]}"#, #"{"dir":"in","frame":{"$a":{"{{b":"learn-1"}}}"#,
+            #"{"dir":"out","frame":{"text":"learn-1"}}"#,
+        ])
+    func oddities(_ line: String) throws {
+        guard let proposal = Learner.propose(Recording(parsing: Array(line.utf8), limits: JSONLimits())) else { return }
+        _ = try CustomDefinition(proposal.description)
+    }
+
+    @Test("frames of built-in dialects give their message", arguments: ["envelope", "plainjson", "swiftchat", "typed"])
+    func families(_ name: String) throws {
+        let folder = try #require(Bundle.module.url(forResource: "Fixtures", withExtension: nil))
+        var recording = Recording()
+        for file in ["in", "out"] {
+            let text = try String(contentsOf: folder.appendingPathComponent("\(name)/\(file).jsonl"), encoding: .utf8)
+            for line in text.split(separator: "\n") {
+                guard let json = try? JSONValue(parsing: String(line)), json["drop"] == nil,
+                    let frame = RecordedFrame(line: json)
+                else { continue }
+                recording.frames.append(frame)
+            }
+        }
+        let proposal = try #require(Learner.propose(recording))
+        _ = try CustomDefinition(proposal.description)
+        let rule = try #require(proposal.description["decode"]?.array?.first { $0["event"]?.string == "message" })
+        let fields: [String: [String]] = [
+            "envelope": ["/body", "/message_id", "/sender_name"], "plainjson": ["/text", "/id", "/senderName"],
+            "swiftchat": ["/message", "/id", "/user"],
+            "typed": ["/payload/text", "/payload/id", "/payload/senderName"],
+        ]
+        #expect(["text", "id", "sender.name"].map { rule["fields"]?[$0]?.string ?? "" } == fields[name])
+        #expect(proposal.description["encode"]?["message"] != nil)
+    }
+}

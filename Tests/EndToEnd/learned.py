@@ -1,0 +1,285 @@
+"""Backends that nobody has, connected by what `chatbridge learn` proposes for a recording of their own apps."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import peer
+import shapes_app
+from backends import CALM
+from peer import IRC, MODERN, PATIENCE, Bridge, wait_until
+from world import scenario
+
+# What a person corrects in the proposal for the home-grown backend, each a line: refusals and another topic were not
+# recorded, and files open with the token alone.
+CORRECTIONS = {
+    "files": "token",
+    "decode": [
+        {"when": {"/did": "refused"}, "event": "error",
+         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry"}},
+        {"when": {"/did": "topic"}, "event": "topic", "fields": {"text": "/topic"}},
+        {"when": {"/did": "goodbye"}, "event": "auth", "fields": {"state": {"const": "failed"}, "text": "/why"}},
+    ],
+}
+
+
+class Learned:
+    """A backend of a shape, and a bridge by the description that was proposed for it."""
+
+    def __init__(self, name):
+        self.shape = shapes_app.Shape(name)
+        self.directory = tempfile.mkdtemp(prefix="chatbridge-")
+        self.bridge, self.clients = None, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client in self.clients:
+            client.close()
+        if self.bridge:
+            self.bridge.stop()
+        self.shape.stop()
+        shutil.rmtree(self.directory, True)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), 0o600)
+
+    def run(self, *words):
+        return subprocess.run(
+            [peer.BINARY_PATH, *words], capture_output=True, text=True, timeout=60, check=False, cwd=self.directory)
+
+    def learn(self, lines):
+        self.write("recording.jsonl", "\n".join(lines) + "\n")
+        self.write("token", shapes_app.TOKEN + "\n")
+        learned = self.run("learn", "--frames", "recording.jsonl", "--name", "mine")
+        assert learned.returncode == 0, learned
+        checked = self.run("check", "--config", "mine.toml", "--frame", "mine.frames.jsonl")
+        assert checked.returncode == 0, checked
+        return learned.stdout
+
+    def correct(self, corrections):
+        with open(self.path("mine.json"), encoding="utf-8") as file:
+            description = json.load(file)
+        for key, value in corrections.items():
+            description[key] = value + description[key] if isinstance(value, list) else value
+        self.write("mine.json", json.dumps(description))
+
+    def start(self):
+        auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if self.shape.name == "home" else ""
+        tables = (
+            '[dialects.mine]\nfile = "%s"\n\n[[rooms]]\nname = "lobby"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
+            'upstream_room = "%s"\n%s%s\n' % (
+                self.path("mine.json"), self.shape.port, "room:lobby" if self.shape.name == "phoenix" else "lobby", auth, CALM))
+        self.bridge = Bridge({}, tables=tables, log_extra='level = "debug"', directory=self.directory)
+        self.wait_up()
+
+    def ups(self):
+        return len(self.bridge.log_entries("upstream-up"))
+
+    def wait_up(self, count=1):
+        wait_until(lambda: self.ups() >= count, lambda: "the bridge is linked; it said:\n" + self.bridge.log()[-2000:])
+
+    def irc(self, nick):
+        client = IRC(self.bridge.port, nick, caps=[*MODERN, "away-notify", "draft/message-redaction"], join=["#lobby"])
+        self.clients.append(client)
+        return client
+
+    def spoken(self, nick, text):
+        return "<%s> %s" % (nick, text)
+
+    def taken(self, text):
+        return sum(text in one for one in self.shape.texts())
+
+
+def _relays(name):
+    with Learned(name) as one:
+        one.learn(shapes_app.record(one.shape))
+        if name == "home":
+            one.correct(CORRECTIONS)
+        one.start()
+        ann, bob = one.irc("ann"), one.irc("bob")
+        ann.say("#lobby", "hello up")
+        bob.expect_text("hello up")
+        wait_until(lambda: one.taken("hello up") == 1, lambda: "it is taken: %r" % one.shape.texts())
+        one.shape.do("say Remy hello down")
+        for client in (ann, bob):
+            client.expect_text("hello down")
+        for number in range(5):
+            ups = one.ups()
+            one.shape.do("drop")
+            one.wait_up(ups + 1)
+            ann.say("#lobby", "after %d" % number)
+            wait_until(lambda: one.taken("after %d" % number) == 1, lambda: "it is taken: %r" % one.shape.texts())
+        one.shape.do("say Remy end")
+        for client in (ann, bob):
+            client.expect_text("end")
+            texts = client.texts()
+            for text in ("hello up", "hello down", *("after %d" % number for number in range(5))):
+                assert texts.count(text) == (0 if client is ann and text != "hello down" and "echo-message" not in MODERN else 1), (
+                    client.nick, text, texts)
+        one.bridge.check_alive()
+
+
+@scenario
+def an_echo_with_a_client_id():
+    _relays("echo")
+
+
+@scenario
+def an_echo_without():
+    _relays("plain")
+
+
+@scenario
+def frames_like_socket_io():
+    _relays("socketio")
+
+
+@scenario
+def frames_like_phoenix():
+    _relays("phoenix")
+
+
+@scenario
+def a_home_grown_backend():
+    _relays("home")
+
+
+@scenario
+def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(CORRECTIONS)
+        one.start()
+        bob = one.irc("bob")
+        said = []
+        for number in range(12):
+            text = "number %d." % number
+            said.append(text)
+            ups, how = one.ups(), number % 4
+            if how == 1:
+                one.shape.do("lose 1")
+            if how == 2:
+                one.shape.do("refuse slow")
+            bob.say("#lobby", text)
+            if how == 0:
+                one.shape.do("drop")
+            wait_until(lambda: one.taken(text), lambda: "%s is taken: %r" % (text, one.shape.texts()))
+            if how == 1:
+                one.shape.do("lose 0")
+            if how in (0, 1):
+                one.wait_up(ups + 1)
+            if number == 7:
+                one.bridge.process.kill()
+                one.bridge.process.wait(PATIENCE)
+                wait_until(lambda: one.shape.do("links") == 0, "the old link is gone")
+                bob.close()
+                one.start()
+                bob = one.irc("bob")
+        one.shape.do("say Remy end")
+        bob.expect_text("end")
+        for text in said:
+            assert one.taken(text) == 1, (text, one.shape.texts())
+
+
+@scenario
+def what_else_a_home_grown_backend_says():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(CORRECTIONS)
+        one.start()
+        ann = one.irc("ann")
+        wait_until(lambda: ann.pump(0.1) or any("all things" in line.raw for line in ann.lines), "the topic")
+        one.shape.do("topic soup of the day")
+        ann.expect("TOPIC", lambda line: line.params[-1] == "soup of the day")
+        app = shapes_app.App(one.shape.port)
+        app.say({"do": "hello", "token": shapes_app.TOKEN, "room": "lobby", "as": "ann2"})
+        ann.expect("JOIN", lambda line: line.source.startswith("ann2"))
+        app.say({"do": "state", "state": "away"})
+        away = ann.expect("AWAY", lambda line: line.source.startswith("ann2"))
+        assert "time" in away.tags, away.raw
+        app.close()
+        ann.expect("PART", lambda line: line.source.startswith("ann2"))
+
+
+@scenario
+def the_same_is_learned_through_the_proxy():
+    with Learned("home") as one:
+        process = subprocess.Popen(
+            [peer.BINARY_PATH, "learn", "ws://127.0.0.1:%d/ws" % one.shape.port, "--proxy", "127.0.0.1:0", "--name", "mine"],
+            cwd=one.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        first = process.stdout.readline()
+        port = int(first.split("ws://127.0.0.1:")[1].split()[0])
+
+        def step(_):
+            process.stdin.write("\n")
+            process.stdin.flush()
+        shapes_app.record(one.shape, port, step)
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE) == 0, (first, rest)
+        process.stdout.close()
+        assert "history: the app called" in rest, rest
+        one.write("token", shapes_app.TOKEN + "\n")
+        one.correct(CORRECTIONS)
+        one.start()
+        ann = one.irc("ann")
+        ann.say("#lobby", "hello")
+        wait_until(lambda: one.taken("hello") == 1, lambda: "it is taken: %r" % one.shape.texts())
+
+
+@scenario
+def an_edited_description_is_taken_up_without_disconnecting_anybody():
+    with Learned("echo") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct({"decode": [{"when": {"/type": "message", "/userName": "Remy"}, "event": "ignore"}]})
+        one.start()
+        ann = one.irc("ann")
+        one.shape.do("say Remy unheard")
+        one.shape.do("say Linguini heard")
+        ann.expect_text("heard")
+        with open(one.path("mine.json"), encoding="utf-8") as file:
+            description = json.load(file)
+        description["decode"] = description["decode"][1:]
+        one.write("mine.json", json.dumps(description))
+        ups = one.ups()
+        one.bridge.process.send_signal(signal.SIGHUP)
+        one.wait_up(ups + 1)
+        assert one.bridge.log_entries("reloaded")[-1]["changes"] == "rooms-reconnected lobby", one.bridge.log()[-1000:]
+        one.shape.do("say Remy now")
+        ann.expect_text("now")
+        assert "unheard" not in ann.texts(), ann.texts()
+        # Confirmed in another way: at the next start.
+        one.correct({"echo": "by-text"})
+        one.bridge.process.send_signal(signal.SIGHUP)
+        entry = one.bridge.logged("reload-deferred", "warn", "key")
+        assert entry["key"] == "dialects.mine", entry
+        ann.barrier()
+
+
+@scenario
+def a_live_connection_hears_what_comes_in():
+    with Learned("echo") as one:
+        process = subprocess.Popen(
+            [peer.BINARY_PATH, "learn", "ws://127.0.0.1:%d/ws" % one.shape.port, "--name", "mine", "--send",
+             '{"type":"subscribe","channel":"lobby"}'],
+            cwd=one.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: one.shape.do("people") == 1, "it is in the room")
+        one.shape.do("say ann learn-2")
+        process.stdin.write("\n\n")
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE) == 0, rest
+        process.stdout.close()
+        with open(one.path("mine.json"), encoding="utf-8") as file:
+            rules = json.load(file)["decode"]
+        assert any(rule["event"] == "message" and rule["fields"]["text"] == "/content" for rule in rules), rules
