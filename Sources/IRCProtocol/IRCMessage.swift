@@ -59,6 +59,8 @@ public struct IRCMessage: Hashable, Sendable {
         }
     }
 
+    public mutating func removeTag(_ name: String) { tags.removeAll { $0.name == name } }
+
     /// Puts another text in the place of the last parameter, where there is one.
     mutating func replaceLastParam(by text: String) {
         guard let last = params.indices.last else { return }

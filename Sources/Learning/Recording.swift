@@ -88,6 +88,16 @@ public struct Recording: Equatable, Sendable {
 
     public init() {}
 
+    /// The person begins this step.
+    public mutating func mark(_ step: LearnStep) { moments.append(.init(step, frame: frames.count)) }
+
+    /// The first address counts.
+    public mutating func open(_ url: String) { if self.url == nil { self.url = url } }
+
+    public mutating func add(_ frame: RecordedFrame) { frames.append(frame) }
+
+    public mutating func add(_ call: RecordedCall) { calls.append(call) }
+
     /// The frames as lines that ``init(lines:)`` reads.
     public var lines: String {
         var lines: [String] = []

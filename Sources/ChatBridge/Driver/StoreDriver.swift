@@ -131,6 +131,7 @@ final class StoreDriver: Sendable {
                 loop.enqueue { transport in
                     if case .success(let room) = outcome { transport.mirrorService?.loaded(id, room) }
                     transport.tellBridge { $0.roomLoaded(id, outcome, now: $1) }
+                    transport.mirrorService?.roomOpened(transport)
                 }
             })
     }

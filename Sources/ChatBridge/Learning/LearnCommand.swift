@@ -83,6 +83,7 @@ enum LearnCommand {
             throw StartError(description: "\"\(options.url ?? "")\" is no address of a socket: \(error.sentence)")
         }
         do {
+            let noted: @Sendable (String) -> Void = { output("  (\($0))\n") }
             let loop = try NetworkLoop.start(name: "learn")
             defer { loop.stop() }
             if let proxy = options.proxy {
@@ -92,8 +93,7 @@ enum LearnCommand {
                     throw StartError(description: "--proxy \"\(proxy)\" is no address and port, as 127.0.0.1:9000")
                 }
                 let address = try await loop.run { transport throws(TransportError) in
-                    let source = LearnProxy(to: url)
-                    source.noted = { output("  (\($0))\n") }
+                    let source = LearnProxy(to: url, noted: noted)
                     transport.attach(source)
                     return try transport.listen(ListenOptions(host: host, port: port)).1
                 }
@@ -103,11 +103,10 @@ enum LearnCommand {
                 try await loop.run { transport throws(WebSocketHandshakeFailure) in
                     let source: LearnClient
                     do {
-                        source = try LearnClient(url, sends: options.sends, userAgent: agent)
+                        source = try LearnClient(url, sends: options.sends, userAgent: agent, noted: noted)
                     } catch {
                         throw WebSocketHandshakeFailure(sentence: "\(error)")
                     }
-                    source.noted = { output("  (\($0))\n") }
                     transport.attach(source)
                     source.begin(transport)
                 }

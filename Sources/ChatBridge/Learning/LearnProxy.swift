@@ -11,17 +11,19 @@ import WireBytes
 class RecordingSource {
     private(set) var recording = Recording()
     /// Tells that a connection came or went, or a frame.
-    var noted: (String) -> Void = { _ in }
+    let noted: (String) -> Void
 
-    func mark(_ step: LearnStep) { recording.moments.append(.init(step, frame: recording.frames.count)) }
+    init(noted: @escaping (String) -> Void) { self.noted = noted }
 
-    func opened(_ url: String) { if recording.url == nil { recording.url = url } }
+    func mark(_ step: LearnStep) { recording.mark(step) }
 
-    func called(_ call: RecordedCall) { recording.calls.append(call) }
+    func opened(_ url: String) { recording.open(url) }
+
+    func called(_ call: RecordedCall) { recording.add(call) }
 
     func record(_ messages: [FrameTap.Message], isSent: Bool, _ transport: Transport) {
         for message in messages {
-            recording.frames.append(
+            recording.add(
                 RecordedFrame(
                     at: Now(transport).wall.milliseconds, isSent: isSent,
                     text: String(decoding: message.bytes, as: UTF8.self), isBinary: message.isBinary))
@@ -56,7 +58,10 @@ final class LearnProxy: RecordingSource, TransportDelegate {
     private let backend: HTTPURL
     private var passages: [ConnectionID: Passage] = [:]
 
-    init(to backend: HTTPURL) { self.backend = backend }
+    init(to backend: HTTPURL, noted: @escaping (String) -> Void) {
+        self.backend = backend
+        super.init(noted: noted)
+    }
 
     private var tls: TLSClientSettings? { backend.isSecure ? TLSClientSettings() : nil }
 
@@ -140,13 +145,16 @@ final class LearnClient: RecordingSource, TransportDelegate {
     private var randomness = BufferedSystemRandom()
 
     /// - Parameter sends: frames to send once it is open.
-    init(_ url: HTTPURL, sends: [String], userAgent: String) throws(WebSocketHandshakeError) {
+    init(
+        _ url: HTTPURL, sends: [String], userAgent: String, noted: @escaping (String) -> Void
+    ) throws(WebSocketHandshakeError) {
         self.url = url
         self.sends = sends
         var random = SystemRandomNumberGenerator()
         handshake = try WebSocketClientHandshake(
             url: url, userAgent: userAgent, nonce: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
         )
+        super.init(noted: noted)
     }
 
     func begin(_ transport: Transport) {

@@ -62,7 +62,7 @@ final class MirrorService: ConnectionlessLoopClient {
         self.installation = installation
         self.note = note
         networks = NetworkDriver(note: note)
-        networks.owner = self
+        networks.report(to: self)
     }
 
     var bridge: Bridge { host.bridge }
@@ -134,10 +134,7 @@ final class MirrorService: ConnectionlessLoopClient {
     }
 
     func deadlineReached(now: MonotonicInstant, transport: Transport) {
-        if let at = followAgainAt, at <= now {
-            follow(transport)
-            for mirror in all { bringHeld(of: mirror, transport) }
-        }
+        if let at = followAgainAt, at <= now { follow(transport) }
         for mirror in mirrors.values {
             for leg in mirror.legs {
                 leg.timerFired(now: Now(transport))
@@ -175,7 +172,10 @@ final class MirrorService: ConnectionlessLoopClient {
         followAgainAt = followAgainAt ?? transport.now + Self.followInterval
     }
 
-    /// Finds the rooms of legs that do not follow all of theirs yet.
+    /// A room takes messages from now on. A mirror that has no cursor there begins before the first of them.
+    func roomOpened(_ transport: Transport) { if followAgainAt != nil { follow(transport) } }
+
+    /// Finds the rooms of legs that do not follow all of theirs yet, and brings what waited for a room.
     private func follow(_ transport: Transport) {
         followAgainAt = nil
         let names = Set(mirrors.keys)
@@ -194,6 +194,7 @@ final class MirrorService: ConnectionlessLoopClient {
                 work(leg, of: mirror, transport)
             }
         }
+        for mirror in all { bringHeld(of: mirror, transport) }
     }
 
     // MARK: - Bookmarks

@@ -35,7 +35,7 @@ final class NetworkDriver: LoopClient {
     /// How long a QUIT may take to be sent.
     private static let linger: Duration = .seconds(2)
 
-    weak var owner: MirrorService?
+    private weak var owner: MirrorService?
     private let noted: (BridgeNote) -> Void
     private var links: [String: Link] = [:]
     /// Links that say QUIT. The next link of the same name begins when it has left, since it wants the same nick.
@@ -47,6 +47,9 @@ final class NetworkDriver: LoopClient {
     init(note: @escaping (BridgeNote) -> Void) { noted = note }
 
     // MARK: - The owner's side
+
+    /// Reports to this service from now on.
+    func report(to owner: MirrorService) { self.owner = owner }
 
     /// Has these networks from now on, by the names of their mirrors; those that are the same go on as they are.
     func take(_ plans: [String: NetworkPlan], now: MonotonicInstant, _ transport: Transport?) {

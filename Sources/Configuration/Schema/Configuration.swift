@@ -31,6 +31,8 @@ package struct Configuration: Equatable, Sendable {
 
     package init() {}
 
+    mutating func take(mirrors new: [MirrorConfiguration]) { mirrors = new }
+
     /// With nothing but the links of the configured rooms, all of which are wanted at once.
     package func linksAlone(stateDirectory: String) -> Configuration {
         var reduced = self

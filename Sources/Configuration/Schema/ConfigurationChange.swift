@@ -165,7 +165,7 @@ package struct ConfigurationChange: Equatable, Sendable {
         changedMirrors =
             new.mirrors.filter { before[$0.name] != $0 }.map(\.name)
             + result.mirrors.map(\.name).filter { !after.contains($0) }
-        result.mirrors = new.mirrors
+        result.take(mirrors: new.mirrors)
     }
 
     // MARK: - The rest

@@ -75,7 +75,7 @@ extension IRCNetwork {
             let label = batch.head.tag("label")?.value
             let answers = batch.lines.isEmpty ? [IRCMessage(command: "ACK")] : batch.lines
             for var answer in answers {
-                answer.tags.removeAll { $0.name == "batch" }
+                answer.removeTag("batch")
                 if let label { answer.setTag("label", label) }
                 lineReceived(answer, now: now)
             }

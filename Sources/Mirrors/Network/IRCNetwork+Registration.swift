@@ -120,7 +120,7 @@ extension IRCNetwork {
             let base = isPlain ? Self.plainNick(settings.nick) : settings.nick
             nick = PrintableText.prefix(of: base, maxBytes: max(length - marks.utf8.count, 1)) + marks
         }
-        connection.source.nick = nick
+        connection.source.take(nick: nick)
         write("NICK", nick)
     }
 
@@ -177,7 +177,7 @@ extension IRCNetwork {
     }
 
     private func take(nick: String) {
-        connection.source.nick = nick
+        connection.source.take(nick: nick)
         if !connection.source.isPlausible { end("the network gives the client a nick of \(nick.utf8.count) bytes") }
     }
 

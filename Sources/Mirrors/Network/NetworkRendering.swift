@@ -16,7 +16,7 @@ struct NetworkUnit: Equatable {
 
 /// The name under which others see a client.
 struct NetworkSource: Equatable {
-    var nick: String
+    private(set) var nick: String
     var user: String
     var host: String
 
@@ -40,6 +40,8 @@ struct NetworkSource: Equatable {
         host = String(source[source.index(after: at)...])
         guard !nick.isEmpty else { return nil }
     }
+
+    mutating func take(nick: String) { self.nick = nick }
 
     var isPlausible: Bool {
         nick.utf8.count <= Self.maxNickBytes && user.utf8.count <= Self.maxUserBytes
@@ -180,7 +182,7 @@ struct NetworkRendering {
         _ text: String, _ wrapping: Wrapping, tags: [IRCTag], as speaker: String? = nil
     ) -> [NetworkUnit] {
         var seen = source
-        if let speaker { seen.nick = speaker }
+        if let speaker { seen.take(nick: speaker) }
         let budget = wrapping.budget(seen.text)
         return IRCTextSplitter.lines(text).filter { !Self.isBlank($0) }
             .flatMap { IRCTextSplitter.split($0, budget: budget) }

@@ -43,7 +43,7 @@ struct ServerLines: ~Copyable {
         case .search: events.append(.found(batch))
         case .labeledResponse:
             for var line in batch.lines {
-                line.tags.removeAll { $0.name == "batch" }
+                line.removeTag("batch")
                 if let label = batch.head.tag("label")?.value { line.setTag("label", label) }
                 take(line, &events)
             }

@@ -164,7 +164,7 @@ public struct StudioServer: ~Copyable {
     // MARK: - Requests
 
     /// The address of IRC over WebSocket, known once the relay listens.
-    public mutating func announce(relay: String) { settings.relay = relay }
+    public mutating func announce(relay: String) { settings.announce(relay: relay) }
 
     /// Says `text`, well-formed UTF-8 and a frame of `envelope`, in `room` as the visitor. Not reported as
     /// ``StudioAction/relayed(room:frame:)``.

@@ -25,7 +25,7 @@ public struct StudioSettings: Sendable {
     /// Rooms in which a visitor waits.
     public var visitedRooms: [String]
     /// The address of IRC over WebSocket in front of these rooms, for the page.
-    public var relay: String?
+    public private(set) var relay: String?
     /// Names under which it may be asked for, besides addresses and localhost.
     public var hosts: Set<String>
 
@@ -37,4 +37,6 @@ public struct StudioSettings: Sendable {
         self.relay = relay
         self.hosts = hosts
     }
+
+    mutating func announce(relay: String) { self.relay = relay }
 }
