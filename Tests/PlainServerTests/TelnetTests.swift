@@ -77,9 +77,9 @@ struct TelnetTests {
         var telnet = Telnet()
         #expect(feed(&telnet, [Self.iac, Self.will, 6]) == [])
         #expect(telnet.takeOutput() == [Self.iac, Self.dont, 6])
-        telnet.requestMark()
+        telnet.requestMark("a")
         #expect(telnet.takeOutput() == [Self.iac, Self.do, 6])
-        #expect(feed(&telnet, [Self.iac, Self.wont, 6]) == [.mark])
+        #expect(feed(&telnet, [Self.iac, Self.wont, 6]) == [.mark(token: "a")])
         #expect(feed(&telnet, [Self.iac, Self.wont, 6]) == [])
     }
 }

@@ -125,6 +125,8 @@ class Mirrors:
         self.hook_port = None
         self.number = 1
         self.ends = collections.Counter()
+        # When the mirror was in the network's channel for the first time, in milliseconds.
+        self.joined = None
         self.tasks = []
         self.is_over = False
         self.network = Process(
@@ -211,6 +213,8 @@ class Mirrors:
     def relay_said(self, line):
         if '"event":"listening-http"' in line:
             self.hook_port = int(json.loads(line)["address"].rsplit(":")[-1])
+        elif '"event":"mirror-joined"' in line and self.joined is None:
+            self.joined = milliseconds()
         elif '"event":"mirror-connected"' in line:
             # What was under way when the connection before ended may come twice.
             self.ends["network"] += 1
@@ -297,6 +301,13 @@ class Mirrors:
         entries = read(os.path.join(self.directory, "logs", room + ".log"))
         return [key for entry in entries if not entry.get("again") for key in [read_key(entry["text"])] if key]
 
+    def heard_on_network(self, logs):
+        """What was said there, but for what was said before the mirror came for the first time."""
+        early = {read_key(entry["text"]) for entry in read(os.path.join(self.directory, "logs", "strait.log"))
+                 if entry["said_at"] < (self.joined or 0)}
+        brought = set(of("strait", logs["canal"]))
+        return [key for key in of("strait", logs["strait"]) if key in brought or key not in early]
+
     def shown(self, tool):
         """([keys], how many posts were not answered that it took)"""
         posts = read(self.path(tool + ".jsonl"))
@@ -317,7 +328,7 @@ class Mirrors:
             *judge("hook to a room", taken, of("haven", logs["haven"], POSTER)),
             # One under way for each connection that ended.
             *judge("room to an IRC network", of("canal", logs["canal"]), of("canal", logs["strait"]), relay_ends + network_ends),
-            *judge("IRC network to a room", of("strait", logs["strait"]), of("strait", logs["canal"])),
+            *judge("IRC network to a room", self.heard_on_network(logs), of("strait", logs["canal"])),
             *judge("room to a room", of("isle", logs["isle"]), of("isle", logs["cape"])),
             *judge("room to a room, back", of("cape", logs["cape"]), of("cape", logs["isle"])),
         ]

@@ -38,19 +38,23 @@ extension MirrorService {
         guard let form = mirror.plan.form, let secret = mirror.plan.secret else {
             return exchange.respond(404, "not found\n", transport: transport)
         }
+        let now = Now(transport).wall
+        let hook = HookRequest(
+            method: exchange.head.method, query: exchange.target.query ?? "", headers: exchange.head.headers,
+            body: exchange.body, at: now)
+        let reading = form.read(hook, secret: secret)
+        if case .unproven(let reason) = reading {
+            return refuse(401, reason, "the request is not proven to come from the tool\n", exchange, mirror, transport)
+        }
+        // Of what is proven alone: nobody else can use up the tool's share.
         guard mirror.admits(now: transport.now) else {
             return exchange.respond(
                 429, headers: HTTPHeaders([("Retry-After", "1"), ("Content-Type", "text/plain; charset=utf-8")]),
                 body: Array("too many requests\n".utf8), transport: transport)
         }
-        let now = Now(transport).wall
-        let hook = HookRequest(
-            method: exchange.head.method, query: exchange.target.query ?? "", headers: exchange.head.headers,
-            body: exchange.body, at: now)
-        switch form.read(hook, secret: secret) {
+        switch reading {
+        case .unproven: break
         case .answer(let text, let type): exchange.respond(200, type: type, text, transport: transport)
-        case .unproven(let reason):
-            refuse(401, reason, "the request is not proven to come from the tool\n", exchange, mirror, transport)
         case .malformed(let reason): refuse(400, reason, reason + "\n", exchange, mirror, transport)
         case .arrivals(let arrivals, let answer): take(arrivals, answer: answer, exchange, mirror, transport)
         }

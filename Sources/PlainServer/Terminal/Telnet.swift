@@ -16,8 +16,8 @@ struct Telnet {
         case windowSize(columns: Int, rows: Int)
         /// As the client writes it, in lower case.
         case terminalType(String)
-        /// The answer to ``requestMark()``: the client has all that was sent before.
-        case mark
+        /// The answer to ``requestMark(_:)``: the client has all that was sent before.
+        case mark(token: String)
         case interrupt
         case areYouThere
         case eraseCharacter
@@ -74,7 +74,8 @@ struct Telnet {
     private(set) var output: [UInt8] = []
     private var state = State.data
     private var parameters: [UInt8] = []
-    private var marksRequested = 0
+    /// Of marks that are not answered yet.
+    private var tokens: [String] = []
     private var ours: [Option: Agreement] = [:]
     private var theirs: [Option: Agreement] = [:]
 
@@ -108,9 +109,10 @@ struct Telnet {
         send(Verb.do, option.rawValue)
     }
 
-    /// Asks for ``Event/mark``.
-    mutating func requestMark() {
-        marksRequested += 1
+    /// Asks for ``Event/mark(token:)``. Every client answers: one that has no timing marks refuses each.
+    /// Source: RFC 854, "General considerations"; RFC 860 §6.
+    mutating func requestMark(_ token: String) {
+        tokens.append(token)
         send(Verb.do, Option.timingMark.rawValue)
     }
 
@@ -173,10 +175,7 @@ struct Telnet {
         switch verb {
         case Verb.will, Verb.wont:
             let wants = verb == Verb.will
-            if option == .timingMark, marksRequested > 0 {
-                marksRequested -= 1
-                return .mark
-            }
+            if option == .timingMark, !tokens.isEmpty { return .mark(token: tokens.removeFirst()) }
             guard let option, option != .echo, option != .timingMark else {
                 if wants { send(Verb.dont, code) }
                 return nil

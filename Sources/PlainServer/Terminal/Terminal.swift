@@ -25,7 +25,6 @@ struct Terminal {
     private var keys = KeyReader()
     private var editor = LineEditor()
     private var screen = Screen()
-    private var marks = ReceiptMarks()
     private var purpose = Purpose.nothing
     /// News that wait for a line to go with, where printing them would cut the line being typed in two.
     private var heldNews: ScreenText?
@@ -97,7 +96,7 @@ struct Terminal {
         case .agreed: screen.change(to: telnet.weDo(.echo) && telnet.weDo(.suppressGoAhead) ? .characters : .lines)
         case .windowSize(let columns, _): screen.setColumns(columns)
         case .terminalType(let type): screen.setAbilities(terminalType: type)
-        case .mark: return marks.received().map { .received(token: $0) }
+        case .mark(let token): return .received(token: token)
         case .interrupt: return press(.interrupt)
         case .areYouThere: if reactsOnce() { show(ScreenText("Yes.", .dim)) }
         case .eraseCharacter: return press(.backspace)
@@ -106,13 +105,15 @@ struct Terminal {
         return nil
     }
 
-    /// The server asks whether its lines were received. Where the terminal can say so, it does.
+    /// The server asks whether its lines were received. A telnet says so, and none answers for it: what it was sent may
+    /// be lost, and itself gone.
     ///
-    /// - Returns: false: it cannot, and the server is answered at once; true: ``Input/received(token:)`` follows.
+    /// - Returns: false: the terminal has no way to say it, and the server is answered at once; true:
+    ///   ``Input/received(token:)`` follows.
     mutating func confirmsReceipt(of token: String) -> Bool {
         guard telnet.isSpoken else { return false }
-        telnet.requestMark()
-        return marks.asked(for: token)
+        telnet.requestMark(token)
+        return true
     }
 
     // MARK: - Keys
