@@ -281,6 +281,9 @@ struct PlainSessionTests {
         stage.type(" ")
         stage.pass(.milliseconds(250))
         #expect(stage.takeAsked() == ["MARKREAD #lobby timestamp=2026-11-21T12:10:10.000Z"])
+        stage.server("@time=2026-11-20T12:10:10.000Z :Remy!c@h PRIVMSG #lobby :the clock was a day ahead")
+        stage.pass(.seconds(1))
+        #expect(stage.takeAsked() == ["MARKREAD #lobby timestamp=2026-11-20T12:10:10.000Z"])
     }
 
     @Test("in a terminal of keys: typing is told, and who types and reads stands above the line")

@@ -420,7 +420,8 @@ class Check:
             keys = find_keys(item.get("text") or "")[:1] if item.get("kind") == "message" else ()
             for key in keys:
                 self.counts["tailed"] += 1
-                if item["flow"] in ("backend-in", "irc-out") and key not in said:
+                # What an IRC user says may be shown before the backend has it, and be lost with the link, which is told then.
+                if (item["flow"] == "backend-in" or item["flow"] == "irc-out" and not is_from_irc(key)) and key not in said:
                     self.find("agree", "%s: %s, which the backend does not have" % (where, item))
                 if item["flow"] == "backend-in" and not is_from_irc(key):
                     newest = max(newest, order.get(key, -1))

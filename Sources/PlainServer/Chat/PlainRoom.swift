@@ -25,10 +25,10 @@ struct PlainRoom {
     private var nicks: [String: String] = [:]
     /// The oldest message that was shown, by its id or time.
     private(set) var oldest: (id: String?, time: String)?
-    /// The time of the newest that was shown, for the read marker.
+    /// The time of the newest that was shown. Not always the latest: a clock may have been ahead for a while.
     private var newest: String?
-    /// The marker has moved to here.
-    private var marked: String?
+    /// Where the read marker belongs; nil: it is there.
+    private(set) var unmarked: String?
     /// Messages since the room was in front.
     private(set) var unread = 0
     /// Who is typing, and until when that counts.
@@ -53,7 +53,10 @@ struct PlainRoom {
         stopTyping(message.nick)
         enter(message.nick)
         if oldest == nil || (isHistory && message.stamp < oldest?.time ?? "") { oldest = (message.id, message.stamp) }
-        if message.stamp > newest ?? "" { newest = message.stamp }
+        if !isHistory || message.stamp > newest ?? "" {
+            newest = message.stamp
+            unmarked = newest
+        }
         guard let id = message.id else { return }
         messages.append(Message(id: id, nick: message.nick, text: message.text))
         if messages.count > Self.maxMessages { messages.removeFirst() }
@@ -67,11 +70,8 @@ struct PlainRoom {
     /// The room is brought to the front.
     mutating func look() { unread = 0 }
 
-    /// Where the read marker belongs; nil: it is there, or beyond.
-    var unmarked: String? { newest ?? "" > marked ?? "" ? newest : nil }
-
-    /// The read marker has moved.
-    mutating func mark(_ time: String) { if time >= marked ?? "" { marked = time } }
+    /// The read marker has moved, by this person here or elsewhere.
+    mutating func mark(_ time: String) { if time >= unmarked ?? "" { unmarked = nil } }
 
     // MARK: - Messages
 
