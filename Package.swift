@@ -23,6 +23,13 @@ func core(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+// Targets off the path of a message between client and backend: compiled for size, not speed.
+let small: [SwiftSetting] = strict + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+
+func rare(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: small)
+}
+
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
     .testTarget(
         name: name, dependencies: dependencies + ["BridgeTestSupport"], resources: resources, swiftSettings: strict)
@@ -44,7 +51,9 @@ let package = Package(
         .target(name: "CTLS", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
-        .target(name: "CTOML", cxxSettings: [.define("TOML_HEADER_ONLY", to: "1")]),
+        // No C++ exceptions: the binary of a release has no tables for them (packaging/binary).
+        .target(
+            name: "CTOML", cxxSettings: [.define("TOML_HEADER_ONLY", to: "1"), .unsafeFlags(["-fno-exceptions"])]),
 
         // Protocol cores: bytes and `now` in, values out.
         core("WireBytes", ["CSystem"]),
@@ -57,7 +66,7 @@ let package = Package(
         core("Dialects", ["ChatModel", "JSONText", "WireBytes"]),
         core("DescribedDialects", ["Dialects", "ChatModel", "JSONText", "WireBytes"]),
         // From recorded frames to a description; it knows what descriptions look like, and nothing of how they are used.
-        core("Learning", ["JSONText", "WireBytes"]),
+        rare("Learning", ["JSONText", "WireBytes"]),
 
         // The parts of the bridge, the same way: values in and out. What a part does not list it cannot reach: Upstream
         // knows no rooms and no IRC, Identities no IRC, and beside Upstream nobody knows frames.
@@ -65,7 +74,7 @@ let package = Package(
         core("Identities", ["BridgeTypes", "ChatModel", "Digests", "WireBytes"]),
         core("Upstream", ["BridgeTypes", "ChatModel", "Dialects", "HTTPProtocol", "WSProtocol", "WireBytes"]),
         core("Media", ["BridgeTypes", "ChatModel", "Dialects", "Digests", "HTTPProtocol", "WireBytes"]),
-        core("Accounts", ["BridgeTypes", "Identities", "Upstream", "ChatModel", "Digests", "WireBytes"]),
+        rare("Accounts", ["BridgeTypes", "Identities", "Upstream", "ChatModel", "Digests", "WireBytes"]),
         core(
             "Rooms",
             [
@@ -86,19 +95,19 @@ let package = Package(
             ]),
 
         // Rooms in the tools that a team already has: values to requests, requests to values. No IRC server, no dialect.
-        core(
+        rare(
             "Mirrors",
             ["BridgeTypes", "ChatModel", "Digests", "HTTPProtocol", "IRCProtocol", "JSONText", "WireBytes"]),
 
         // People with a terminal: keys and screens to the lines of an IRC client and back. No IRC server.
-        core("PlainServer", ["BridgeTypes", "ChatModel", "IRCProtocol", "WireBytes"]),
+        rare("PlainServer", ["BridgeTypes", "ChatModel", "IRCProtocol", "WireBytes"]),
 
         // What touches the machine.
         core("Threads", ["CSystem"]),
         core("Transport", ["CSystem", "CTLS", "Threads", "WireBytes"]),
         core("Store", ["ChatModel", "CSQLite", "CSystem", "JSONText", "Threads", "WireBytes"]),
         // What an operator writes; the mapping to what the core is told stands in the program.
-        core(
+        rare(
             "Configuration",
             [
                 "BridgeTypes", "CSystem", "CTOML", "DescribedDialects", "Dialects", "Digests", "HTTPProtocol",
@@ -114,7 +123,7 @@ let package = Package(
             ],
             // The page for browsers, as it is: a document that its authors and tools see as one.
             resources: [.embedInCode("Page/studio.html")],
-            swiftSettings: strict),
+            swiftSettings: small),
         .executableTarget(
             name: "ChatBridge",
             dependencies: [

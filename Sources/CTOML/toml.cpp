@@ -1,9 +1,10 @@
 #include "CTOML.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <new>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,9 @@
 #endif
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #define TOML_EXCEPTIONS 0
+// Numbers without streams, which would link 350 kB of locales; toml++ does not know that clang's C++ library can.
+#define TOML_FLOAT_CHARCONV 1
+#define TOML_ENABLE_FORMATTERS 0
 // The parser asserts what a file can make false ("[=]" as a table's header), and a release build takes it for granted;
 // the line behind the assertion reports the error as it should. So nothing is asserted and nothing assumed.
 #include <toml++/impl/preprocessor.h>
@@ -24,6 +28,37 @@
 #include <toml++/toml.h>
 
 namespace {
+
+std::string text_of(const toml::date &date)
+{
+    char text[32];
+    std::snprintf(text, sizeof text, "%04u-%02u-%02u", unsigned(date.year), unsigned(date.month), unsigned(date.day));
+    return text;
+}
+
+std::string text_of(const toml::time &time)
+{
+    char text[32];
+    std::snprintf(
+        text, sizeof text, "%02u:%02u:%02u", unsigned(time.hour), unsigned(time.minute), unsigned(time.second));
+    std::string whole = text;
+    if (time.nanosecond == 0) return whole;
+    std::snprintf(text, sizeof text, ".%09u", unsigned(time.nanosecond));
+    whole += text;
+    return whole.erase(whole.find_last_not_of('0') + 1);
+}
+
+std::string text_of(const toml::date_time &time)
+{
+    const auto whole = text_of(time.date) + "T" + text_of(time.time);
+    if (!time.offset) return whole;
+    const int minutes = time.offset->minutes;
+    if (minutes == 0) return whole + "Z";
+    char text[32];
+    std::snprintf(
+        text, sizeof text, "%c%02d:%02d", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
+    return whole + text;
+}
 
 /// Deepest nesting of tables and arrays, in levels. The configuration needs five; walking recurses.
 constexpr size_t maximum_depth = 32;
@@ -59,9 +94,7 @@ struct cb_toml_document {
     template <typename Date>
     void keep_date(cb_toml_node &node, const Date &date)
     {
-        std::ostringstream stream;
-        stream << date;
-        std::tie(node.text, node.text_count) = keep(stream.str());
+        std::tie(node.text, node.text_count) = keep(text_of(date));
     }
 
     bool append(const toml::node &source, const toml::key *key, size_t depth)
@@ -152,17 +185,12 @@ cb_toml_document *cb_toml_parse(const char *bytes, size_t count)
 {
     auto *document = new (std::nothrow) cb_toml_document;
     if (!document) return nullptr;
-    try {
-        const auto result = toml::parse(std::string_view(bytes, count));
-        if (result)
-            document->append(result.table(), nullptr, 0);
-        else
-            document->fail(std::string(result.error().description()), result.error().source().begin);
-        return document;
-    } catch (...) {
-        delete document;
-        return nullptr;
-    }
+    const auto result = toml::parse(std::string_view(bytes, count));
+    if (result)
+        document->append(result.table(), nullptr, 0);
+    else
+        document->fail(std::string(result.error().description()), result.error().source().begin);
+    return document;
 }
 
 const char *cb_toml_error(const cb_toml_document *document, uint32_t *line, uint32_t *column)

@@ -52,7 +52,8 @@ extension Room {
     /// Erases what is in memory of a person; the store does the same in the file. Messages in the outbox are sent, and
     /// erased then (``confirmed(_:by:upstreamID:at:_:_:)``).
     package func erase(_ person: StoredPerson, _ context: RoomsContext) -> StoredErasure {
-        recent.erase(person, on: settings.backend)
+        let redacted = recent.erase(person, on: settings.backend)
+        if !redacted.isEmpty { show(.erased(msgids: redacted)) }
         life.erases(person)
         // Pages of the backend's history.
         older.drop()

@@ -129,6 +129,8 @@ package enum RoomEvent {
     case passed([StoredTag], by: RoomSpeaker, msgid: String)
     /// - Parameter by: nil is the backend.
     case takenBack([RecentLog.Entry], by: RoomSpeaker?, msgid: String?, reason: String?)
+    /// Messages of an erased person, in the order of the room.
+    case erased(msgids: [String])
     case reacted(RoomReaction, by: RoomSpeaker)
 }
 

@@ -130,7 +130,10 @@ struct AdminSocketTests {
         #expect(health.text.isEmpty && health.status == 0)
         let screen = try await stage.run(.status(.screen)).text
         #expect(screen.contains("1 of 1 rooms up  0 clients  ready\n") && screen.contains("\nlobby  up "))
-        #expect(try await stage.run(.clients).text == "There is no client.\n")
+        #expect(try await stage.run(.clients(json: false)).text == "There is no client.\n")
+        #expect(try await stage.run(.clients(json: true)).text == "")
+        let room = try JSONValue(parsing: Array(try await stage.run(.rooms(json: true)).text.utf8))
+        #expect(room["name"]?.string == "lobby")
         await stage.stop()
         #expect(!FileManager.default.fileExists(atPath: stage.path))
     }
@@ -213,6 +216,8 @@ struct AdminSocketTests {
         let stranger = try TCPVisitor(port: port)
         try await stage.ask(.status) { ($0["clients"]?.array ?? []).count == 1 }
         let id = try #require(try await stage.ask(.status).done["clients"]?.array?.first?["id"]?.integer)
+        let listed = try JSONValue(parsing: Array(try await stage.run(.clients(json: true)).text.utf8))
+        #expect(listed["id"]?.integer == id)
         #expect(try await stage.run(.kick(id)).text == "client \(id) is disconnected\n")
         #expect(stranger.everything().contains("Disconnected by an administrator"))
         await #expect(throws: AdminClientError.failed(AdminFailure(.notFound, "there is no client \(id)"))) {

@@ -52,6 +52,30 @@ struct RedactionTests {
             ])
     }
 
+    @Test("what an erased person said is redacted at clients that can remove it, once")
+    func erasure() throws {
+        let stage = try stage()
+        stage.enter(4, "dora", caps: "message-tags")
+        for (id, person) in [("a", "s1|name=Remy"), ("b", "s2|name=Linguini"), ("c", "s1|name=Remy")] {
+            stage.backend("message|id=\(id)|from=\(person)|text=\(id)")
+        }
+        func msgid(_ id: String) throws -> String {
+            try #require(stage.harness.bridge.rooms[0].recent.entry(upstreamID: ChatID(id))?.msgid)
+        }
+        let (first, last) = (try msgid("a"), try msgid("c"))
+        _ = stage.happened()
+        let remy = ErasablePerson(name: .upstream("s1", backend: "chat.example"), nick: "Remy", isKnown: true)
+        for told in [[first, last], []] {
+            stage.harness.perform { bridge, now in _ = bridge.erase(remy, now: now) }
+            #expect(
+                stage.happened().sorted()
+                    == ["C1", "C2"].flatMap { client in
+                        told.map { "\(client)< :bridge REDACT #lobby \($0) :Erased by an administrator" }.sorted()
+                    })
+        }
+        #expect(stage.harness.bridge.rooms[0].recent.entry(upstreamID: ChatID("b"))?.isTakenBack == false)
+    }
+
     @Test("a refusal says why, answers the label, and tells nobody else")
     func refusals() throws {
         let stage = try stage()

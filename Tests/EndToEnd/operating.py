@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -109,6 +110,21 @@ def events_come_once_and_in_order(world):
     assert len(notes) == len(set(notes)) and notes == sorted(notes, key=lambda note: note[0]), notes
     assert [len(event["samples"]) for event in events[1:]] == [1, 1], events
     assert events[-1]["status"]["client_count"] == 1 == len(events[-1]["status"]["clients"])
+
+
+PROMTOOL = shutil.which("promtool")
+
+
+@scenario
+def metrics_are_as_prometheus_wants_them(world):
+    if not PROMTOOL:
+        return "left out: no promtool"
+    world.start(rooms=("lobby", "den"), tables=PAGES)
+    world.irc("ann").say("#lobby", "hello")
+    world.irc("bob").barrier()
+    text = page(world, "/metrics")
+    done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, timeout=PATIENCE, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
 
 
 # MARK: - Troubles

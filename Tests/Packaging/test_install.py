@@ -1,6 +1,7 @@
 """`make install` into a staging folder, and out of it again."""
 
 import gzip
+import shutil
 import unittest
 
 from support import BINARY, ROOT, folder, run
@@ -20,6 +21,8 @@ class Install(unittest.TestCase):
             share = stage / "opt/chat/share"
             manual = gzip.decompress((share / "man/man1/chatbridge.1.gz").read_bytes()).decode()
             self.assertRegex(manual, r"(?m)^\.Dt CHATBRIDGE 1$")
+            if shutil.which("mandoc"):
+                self.assertEqual(run("mandoc", "-Tlint", "-Wstyle", share / "man/man1/chatbridge.1.gz"), "")
             for path in (
                 "bash-completion/completions/chatbridge", "zsh/vendor-completions/_chatbridge",
                 "fish/vendor_completions.d/chatbridge.fish",

@@ -40,6 +40,7 @@ private final class Recorder: RoomFrontEnd {
         case .passed(let annotations, let who, _): sentences.append("\(who.nick) gives \(annotations.map(\.name))")
         case .takenBack(let entries, let who, _, _):
             sentences.append("\(who?.nick ?? "the backend") takes back \(entries.map(\.excerpt))")
+        case .erased(let msgids): sentences.append("erased: \(msgids)")
         case .reacted(let reaction, let who):
             sentences.append("\(who.nick) puts \(reaction.emoji) on \(reaction.original.excerpt)")
         }

@@ -200,6 +200,7 @@ struct TailLine: Equatable {
             self.init("tags", who.nick, tags.map(\.name).joined(separator: " "), id: msgid)
         case .takenBack(let entries, let who, let msgid, let reason):
             self.init("delete", who?.nick, reason ?? entries.map(\.msgid).joined(separator: " "), id: msgid)
+        case .erased(let msgids): self.init("delete", nil, msgids.joined(separator: " "))
         case .reacted(let reaction, let who):
             self.init("reaction", who.nick, "\(reaction.operation.rawValue) \(reaction.emoji)", id: reaction.msgid)
         }

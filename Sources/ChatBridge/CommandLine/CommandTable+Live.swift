@@ -29,12 +29,14 @@ extension CommandTable {
         live(
             .rooms, "list the rooms, or change the link of one", operands: "reconnect|disable|enable NAME",
             maxOperands: 2,
+            flags: [CommandFlag("json", "print one JSON object a line, as in status --json")],
             [
                 "reconnect opens a new link. disable closes it until enable or the next start;",
                 "messages are queued meanwhile. Exits 65 when there is no such room.",
             ]),
         live(
             .clients, "list the clients, or disconnect one", operands: "kick ID", maxOperands: 2,
+            flags: [CommandFlag("json", "print one JSON object a line, as in status --json")],
             ["Exits 65 when there is no such client."]),
         live(
             .mirrors, "list the mirrors, or show what one would post", operands: "test NAME", maxOperands: 2,

@@ -11,10 +11,10 @@ enum LiveCommand: Equatable, Sendable {
 
     case status(StatusForm)
     case reload
-    case rooms
+    case rooms(json: Bool)
     /// `reconnect`, `disable` or `enable`.
     case changeRoom(AdminRequest, room: String)
-    case clients
+    case clients(json: Bool)
     case kick(Int64)
     case mirrors
     case tail(room: String?, json: Bool, raw: Bool)
@@ -115,7 +115,8 @@ extension CommandLineParser {
     }
 
     private static func roomsCommand(_ words: Words) throws(UsageError) -> LiveCommand {
-        guard let verb = words.operands.first else { return .rooms }
+        let isJSON = words.value(of: "json") != nil
+        guard let verb = words.operands.first else { return .rooms(json: isJSON) }
         let verbs: [AdminRequest] = [.reconnect, .disable, .enable]
         guard let request = verbs.first(where: { $0.rawValue == verb }) else {
             let hint = NearestName.hint(for: verb, among: verbs.map(\.rawValue))
@@ -125,11 +126,13 @@ extension CommandLineParser {
         guard words.operands.count == 2 else {
             throw UsageError(message: "\"rooms \(verb)\" needs a room: rooms \(verb) NAME")
         }
+        if isJSON { throw UsageError(message: "--json goes with the list only, not with \"rooms \(verb)\"") }
         return .changeRoom(request, room: words.operands[1])
     }
 
     private static func clientsCommand(_ words: Words) throws(UsageError) -> LiveCommand {
-        guard let verb = words.operands.first else { return .clients }
+        let isJSON = words.value(of: "json") != nil
+        guard let verb = words.operands.first else { return .clients(json: isJSON) }
         guard verb == "kick" else {
             let hint = NearestName.hint(for: verb, among: ["kick"])
             throw UsageError(message: "\"clients\" has no \"\(verb)\"\(hint); there is kick ID")
@@ -137,6 +140,7 @@ extension CommandLineParser {
         guard words.operands.count == 2, let id = Int64(words.operands[1]), id > 0 else {
             throw UsageError(message: "\"clients kick\" needs the number of a client, as \"clients\" shows it")
         }
+        if isJSON { throw UsageError(message: "--json goes with the list only, not with \"clients kick\"") }
         return .kick(id)
     }
 }

@@ -62,8 +62,12 @@ struct LiveCommands {
         switch command {
         case .status(let form): return try status(form, client)
         case .reload: try reload(client)
-        case .rooms: write(StatusScreen(status: try ask(client, .status)).roomLines(screen))
-        case .clients: write(StatusScreen(status: try ask(client, .status)).clientLines(screen))
+        case .rooms(let isJSON):
+            let status = try ask(client, .status)
+            write(isJSON ? Self.jsonLines(status["rooms"]) : StatusScreen(status: status).roomLines(screen))
+        case .clients(let isJSON):
+            let status = try ask(client, .status)
+            write(isJSON ? Self.jsonLines(status["clients"]) : StatusScreen(status: status).clientLines(screen))
         case .changeRoom(let request, let room): try changeRoom(request, room, client)
         case .kick(let id):
             _ = try ask(client, .kick, [.init("id", .integer(id))])
@@ -101,6 +105,9 @@ struct LiveCommands {
         }
         return try client.ask(call, item: item)
     }
+
+    /// Each element of a list as a line.
+    private static func jsonLines(_ list: JSONValue?) -> [String] { (list?.array ?? []).map(\.text) }
 
     func write(_ lines: [String]) { output(lines.map { $0 + "\n" }.joined()) }
 

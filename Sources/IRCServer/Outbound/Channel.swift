@@ -85,6 +85,14 @@ final class Channel {
                 show(told, in: room, to: readers, besides: deaf)
             }
             tellTakenBack(entries, by: who?.nick, reason: reason, except: readers.author, in: room)
+        case .erased(let msgids):
+            // No words for clients without REDACT: a name, or a count, would tell of the person.
+            for msgid in msgids {
+                let params = [room.channel, msgid, "Erased by an administrator"]
+                broadcast(
+                    IRCMessage(tags: [.time(context.now.wall)], source: server, command: "REDACT", params: params),
+                    in: room)
+            }
         case .reacted(let reaction, let who): show(reaction, by: who, in: room, to: readers, besides: deaf)
         }
     }

@@ -174,12 +174,14 @@ package final class RecentLog {
     }
 
     /// Removes the words and the author of a person's messages.
-    func erase(_ person: StoredPerson, on backend: String) {
-        for slot in ring.indices
-        where person.wrote(author: ring[slot].formerPuppet ?? ring[slot].puppet, sender: ring[slot].sender, on: backend)
-        {
-            erase(msgid: ring[slot].msgid)
+    ///
+    /// - Returns: the messages that were not redacted before, in the order of the room.
+    func erase(_ person: StoredPerson, on backend: String) -> [String] {
+        let written = ring.filter {
+            person.wrote(author: $0.formerPuppet ?? $0.puppet, sender: $0.sender, on: backend)
         }
+        for entry in written { erase(msgid: entry.msgid) }
+        return written.filter { !$0.isTakenBack }.sorted { $0.sequence < $1.sequence }.map(\.msgid)
     }
 
     func erase(msgid: String) {
