@@ -38,6 +38,8 @@ ACCOUNTS = {
     "jwt-rooms": "ferry", "attic": "Barge", "vault": "Punt", "home": "Skiff",
     "weir": "Raft", "ford": "Canoe", "brook": "Kayak", "tarn": "Dory",
 }
+# {wire: the topic that its rooms have upstream}. The configuration's replaces it.
+TOPICS = {"home": "all things"}
 # Plain, TLS, WebSocket, and HTTP for hooks.
 LISTENER_COUNT = 4
 # How many clients there are in all, where it is to be a crowd.

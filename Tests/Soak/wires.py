@@ -35,7 +35,7 @@ import urllib.parse
 import uuid
 
 from journal import Journal, read
-from plan import WIRES
+from plan import TOPICS, WIRES
 from relay import BINARY, CLOSE, MAGIC, PING, PONG, TEXT, FrameReader, frame, new_id
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Backends"))
@@ -680,6 +680,7 @@ class Shaped(Wire):
         for room in self.rooms.values():
             shape = room.shape = SHAPES[room.plan.kind](room.name, room.plan.account)
             shape.log, shape.links = [self.row(entry) for entry in room.messages], room.links
+            shape.topic = TOPICS.get(room.plan.wire.name)
             shape.post = functools.partial(self.post, room)
 
     @staticmethod
