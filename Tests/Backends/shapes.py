@@ -50,9 +50,10 @@ def uid(name):
 
 
 class Shape:
-    """What all have in common: people, numbered messages, and one room."""
+    """What all have in common: people, numbered messages, and one room. `account` is who an app is that does not say it."""
 
-    def __init__(self):
+    def __init__(self, room="lobby", account="dot"):
+        self.room, self.account = room, account
         self.log, self.links, self.topic = [], [], "all things"
         self.next_id, self.loses, self.refuses = 101, False, None
 
@@ -64,7 +65,7 @@ class Shape:
             if link is not but and link.name:
                 link.send(self.wrap(fields))
 
-    def post(self, name, text, nonce=None, reply=None, files=()):
+    def post(self, name, text, nonce=None, reply=None, files=(), link=None):
         self.next_id += 1
         row = {"id": self.next_id, "name": name, "text": text, "nonce": nonce, "reply": reply, "at": now(), "files": list(files)}
         self.log.append(row)
@@ -76,7 +77,7 @@ class Shape:
             code, self.refuses = self.refuses, None
             self.refuse(link, code, nonce)
             return None
-        row = self.post(link.name, text, nonce, reply, files)
+        row = self.post(link.name, text, nonce, reply, files, link)
         if self.loses:
             link.tear()
             self.tell(self.message(row), but=link)
@@ -104,7 +105,7 @@ class Shape:
 
 class Home(Shape):
     def message(self, row):
-        said = {"did": "post", "room": "lobby", "id": row["id"], "by": self.person(row["name"]), "body": row["text"], "at": row["at"]}
+        said = {"did": "post", "room": self.room, "id": row["id"], "by": self.person(row["name"]), "body": row["text"], "at": row["at"]}
         if row["reply"]:
             said["re"] = row["reply"]
         if row["files"]:
@@ -130,11 +131,11 @@ class Home(Shape):
             if f["token"] != TOKEN:
                 link.send(self.wrap({"did": "goodbye", "why": "bad token"}))
                 return link.close()
-            link.name = f.get("as", "dot")
+            link.name = f.get("as", self.account)
             here = sorted({one.name for one in self.links if one.name})
-            self.tell({"did": "came", "room": "lobby", "who": self.person(link.name)}, but=link)
+            self.tell({"did": "came", "room": self.room, "who": self.person(link.name)}, but=link)
             return link.send(self.wrap({
-                "did": "welcome", "room": "lobby", "you": self.person(link.name), "topic": self.topic,
+                "did": "welcome", "room": self.room, "you": self.person(link.name), "topic": self.topic,
                 "members": [{**self.person(name), "state": "here"} for name in here]}))
         if not link.name:
             return link.close()
@@ -144,31 +145,31 @@ class Home(Shape):
         elif do == "post":
             row = self.take(link, f["body"], f["nonce"], f.get("re"), f.get("files", ()))
             if row:
-                link.send(self.wrap({"did": "took", "room": "lobby", "nonce": f["nonce"], "id": row["id"], "at": row["at"]}))
+                link.send(self.wrap({"did": "took", "room": self.room, "nonce": f["nonce"], "id": row["id"], "at": row["at"]}))
                 self.tell(self.message(row), but=link)
         elif do == "typing":
-            self.tell({"did": "typing", "room": "lobby", "by": by, "on": f["on"]}, but=link)
+            self.tell({"did": "typing", "room": self.room, "by": by, "on": f["on"]}, but=link)
         elif do == "read":
-            self.tell({"did": "read", "room": "lobby", "by": by, "upto": f["upto"], "at": now()}, but=link)
+            self.tell({"did": "read", "room": self.room, "by": by, "upto": f["upto"], "at": now()}, but=link)
         elif do == "react":
-            self.tell({"did": "react", "room": "lobby", "by": by, "id": f["id"], "emoji": f["emoji"], "on": f["on"]}, but=link)
+            self.tell({"did": "react", "room": self.room, "by": by, "id": f["id"], "emoji": f["emoji"], "on": f["on"]}, but=link)
         elif do in ("edit", "delete") and self.find(f["id"]):
             if do == "edit":
                 self.find(f["id"])["text"] = f["body"]
-                self.tell({"did": "edit", "room": "lobby", "id": f["id"], "body": f["body"], "by": by, "at": now()})
+                self.tell({"did": "edit", "room": self.room, "id": f["id"], "body": f["body"], "by": by, "at": now()})
             else:
                 self.log.remove(self.find(f["id"]))
-                self.tell({"did": "delete", "room": "lobby", "id": f["id"], "by": by})
+                self.tell({"did": "delete", "room": self.room, "id": f["id"], "by": by})
         elif do == "state":
-            self.tell({"did": "state", "room": "lobby", "who": by, "state": f["state"]}, but=link)
+            self.tell({"did": "state", "room": self.room, "who": by, "state": f["state"]}, but=link)
 
     def gone(self, link):
-        self.tell({"did": "went", "room": "lobby", "who": self.person(link.name)}, but=link)
+        self.tell({"did": "went", "room": self.room, "who": self.person(link.name)}, but=link)
 
     def call(self, link, method, path, query, fields, body):
         if fields.get("authorization") != "Bearer " + TOKEN:
             return "401 Unauthorized", {"why": "no token"}
-        if path == ["rooms", "lobby", "log"]:
+        if path == ["rooms", self.room, "log"]:
             before = int(query.get("before") or 1 << 60)
             rows = [row for row in self.log if row["id"] < before][-min(int(query.get("limit", PAGE)), PAGE):]
             return "200 OK", {"rows": [
@@ -183,7 +184,7 @@ class Echo(Shape):
     own_ids = True
 
     def message(self, row):
-        said = {"type": "message", "channel": "lobby", "messageId": row["id"], "userId": uid(row["name"]), "userName": row["name"],
+        said = {"type": "message", "channel": self.room, "messageId": row["id"], "userId": uid(row["name"]), "userName": row["name"],
                 "content": row["text"], "createdAt": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(row["at"] / 1000)) + ".%03dZ" % (row["at"] % 1000)}
         if self.own_ids and row["nonce"]:
             said["clientId"] = row["nonce"]
@@ -192,8 +193,8 @@ class Echo(Shape):
     def received(self, link, text):
         f = json.loads(text)
         if f["type"] == "subscribe":
-            link.name = f.get("userName", "dot")
-            link.send(self.wrap({"type": "subscribed", "channel": "lobby"}))
+            link.name = f.get("userName", self.account)
+            link.send(self.wrap({"type": "subscribed", "channel": self.room}))
         elif f["type"] == "send":
             row = self.take(link, f["content"], f.get("clientId"))
             if row:
@@ -221,7 +222,7 @@ class SocketIO(Shape):
             link.ping = asyncio.get_running_loop().call_later(2, self.beat, link)
 
     def message(self, row):
-        return {"event": "message", "room": "lobby", "id": row["id"], "user": {"id": uid(row["name"]), "name": row["name"]},
+        return {"event": "message", "room": self.room, "id": row["id"], "user": {"id": uid(row["name"]), "name": row["name"]},
                 "text": row["text"], "time": row["at"], "tempId": row["nonce"]}
 
     def received(self, link, text):
@@ -231,20 +232,20 @@ class SocketIO(Shape):
             return
         event, f = json.loads(text[2:])
         if event == "join":
-            link.name = f.get("name", "dot")
-            link.send("42" + json.dumps(["joined", {"room": "lobby"}]))
+            link.name = f.get("name", self.account)
+            link.send("42" + json.dumps(["joined", {"room": self.room}]))
         elif event == "message":
             row = self.take(link, f["text"], f["tempId"])
             if row:
                 self.tell(self.message(row))
         elif event == "typing":
-            self.tell({"event": "typing", "room": "lobby", "user": {"id": uid(link.name), "name": link.name}, "typing": f["typing"]}, but=link)
+            self.tell({"event": "typing", "room": self.room, "user": {"id": uid(link.name), "name": link.name}, "typing": f["typing"]}, but=link)
 
 
 class Phoenix(Shape):
     def wrap(self, fields):
         fields = dict(fields)
-        return json.dumps([None, None, "room:lobby", fields.pop("event"), fields])
+        return json.dumps([None, None, "room:" + self.room, fields.pop("event"), fields])
 
     def message(self, row):
         return {"event": "new_msg", "id": row["id"], "user": {"id": uid(row["name"]), "name": row["name"]}, "body": row["text"],
@@ -258,7 +259,7 @@ class Phoenix(Shape):
         if event == "heartbeat":
             reply({})
         elif event == "phx_join":
-            link.name = f.get("name", "dot")
+            link.name = f.get("name", self.account)
             reply({"joined": True})
         elif event == "new_msg":
             row = self.take(link, f["body"], ref)
@@ -354,7 +355,7 @@ def obey(shape, line):
         shape.refuses = rest
     elif word == "topic":
         shape.topic = rest
-        shape.tell({"did": "topic", "room": "lobby", "topic": rest})
+        shape.tell({"did": "topic", "room": shape.room, "topic": rest})
     return True
 
 

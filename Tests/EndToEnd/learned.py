@@ -13,18 +13,6 @@ from backends import CALM
 from peer import IRC, MODERN, PATIENCE, Bridge, wait_until
 from world import scenario
 
-# What a person corrects in the proposal for the home-grown backend, each a line: refusals and another topic were not
-# recorded, and files open with the token alone.
-CORRECTIONS = {
-    "files": "token",
-    "decode": [
-        {"when": {"/did": "refused"}, "event": "error",
-         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry"}},
-        {"when": {"/did": "topic"}, "event": "topic", "fields": {"text": "/topic"}},
-        {"when": {"/did": "goodbye"}, "event": "auth", "fields": {"state": {"const": "failed"}, "text": "/why"}},
-    ],
-}
-
 
 class Learned:
     """A backend of a shape, and a bridge by the description that was proposed for it."""
@@ -53,25 +41,11 @@ class Learned:
             file.write(text)
         os.chmod(self.path(name), 0o600)
 
-    def run(self, *words):
-        return subprocess.run(
-            [peer.BINARY_PATH, *words], capture_output=True, text=True, timeout=60, check=False, cwd=self.directory)
-
     def learn(self, lines):
-        self.write("recording.jsonl", "\n".join(lines) + "\n")
-        self.write("token", shapes_app.TOKEN + "\n")
-        learned = self.run("learn", "--frames", "recording.jsonl", "--name", "mine")
-        assert learned.returncode == 0, learned
-        checked = self.run("check", "--config", "mine.toml", "--frame", "mine.frames.jsonl")
-        assert checked.returncode == 0, checked
-        return learned.stdout
+        return shapes_app.learn(peer.BINARY_PATH, self.directory, lines)
 
     def correct(self, corrections):
-        with open(self.path("mine.json"), encoding="utf-8") as file:
-            description = json.load(file)
-        for key, value in corrections.items():
-            description[key] = value + description[key] if isinstance(value, list) else value
-        self.write("mine.json", json.dumps(description))
+        shapes_app.correct(self.path("mine.json"), corrections)
 
     def start(self):
         auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if self.shape.name == "home" else ""
@@ -103,8 +77,7 @@ class Learned:
 def _relays(name):
     with Learned(name) as one:
         one.learn(shapes_app.record(one.shape))
-        if name == "home":
-            one.correct(CORRECTIONS)
+        one.correct(shapes_app.CORRECTIONS.get(name, {}))
         one.start()
         ann, bob = one.irc("ann"), one.irc("bob")
         ann.say("#lobby", "hello up")
@@ -158,7 +131,7 @@ def a_home_grown_backend():
 def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
     with Learned("home") as one:
         one.learn(shapes_app.record(one.shape))
-        one.correct(CORRECTIONS)
+        one.correct(shapes_app.CORRECTIONS["home"])
         one.start()
         bob = one.irc("bob")
         said = []
@@ -195,7 +168,7 @@ def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
 def what_else_a_home_grown_backend_says():
     with Learned("home") as one:
         one.learn(shapes_app.record(one.shape))
-        one.correct(CORRECTIONS)
+        one.correct(shapes_app.CORRECTIONS["home"])
         one.start()
         ann = one.irc("ann")
         wait_until(lambda: ann.pump(0.1) or any("all things" in line.raw for line in ann.lines), "the topic")
@@ -230,7 +203,7 @@ def the_same_is_learned_through_the_proxy():
         process.stdout.close()
         assert "history: the app called" in rest, rest
         one.write("token", shapes_app.TOKEN + "\n")
-        one.correct(CORRECTIONS)
+        one.correct(shapes_app.CORRECTIONS["home"])
         one.start()
         ann = one.irc("ann")
         ann.say("#lobby", "hello")

@@ -1,7 +1,9 @@
 """The own app of each backend of Tests/Backends/shapes.py, as a person uses it who was asked by `chatbridge learn`.
 
-    Shape   a running backend
-    record  what app and backend said to each other meanwhile, as lines of a recording
+    Shape    a running backend
+    record   what app and backend said to each other meanwhile, as lines of a recording
+    learn    what is proposed for such lines
+    correct  what a person makes of it
 """
 
 import json
@@ -16,6 +18,17 @@ from relay import FrameReader, frame
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKEN = "home-token-5d1f"
+# What a person corrects in the proposal for the home-grown backend, each a line: refusals and another topic were not
+# recorded, and files open with the token alone.
+CORRECTIONS = {"home": {
+    "files": "token",
+    "decode": [
+        {"when": {"/did": "refused"}, "event": "error",
+         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry"}},
+        {"when": {"/did": "topic"}, "event": "topic", "fields": {"text": "/topic"}},
+        {"when": {"/did": "goodbye"}, "event": "auth", "fields": {"state": {"const": "failed"}, "text": "/why"}},
+    ],
+}}
 
 
 class Shape:
@@ -240,6 +253,32 @@ def record(shape, port=None, step=None):
     other.close()
     wait_until(lambda: shape.do("links") == 0, "the app is gone")
     return lines
+
+
+def learn(binary, directory, lines):
+    """Puts mine.json and its companions there, and checks them with the recording. What was printed."""
+    def run(*words):
+        done = subprocess.run([binary, *words], capture_output=True, text=True, timeout=60, check=False, cwd=directory)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    for name, text in (("recording.jsonl", "\n".join(lines)), ("token", TOKEN)):
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.chmod(os.path.join(directory, name), 0o600)
+    printed = run("learn", "--frames", "recording.jsonl", "--name", "mine")
+    run("check", "--config", "mine.toml", "--frame", "mine.frames.jsonl")
+    return printed
+
+
+def correct(path, corrections):
+    """Rules of a person come before those that were proposed."""
+    with open(path, encoding="utf-8") as file:
+        description = json.load(file)
+    for key, value in corrections.items():
+        description[key] = value + description[key] if isinstance(value, list) else value
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(description, file)
 
 
 if __name__ == "__main__":

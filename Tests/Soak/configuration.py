@@ -8,12 +8,15 @@ import json
 import os
 import subprocess
 
+import shapes_app
 from plan import ACCOUNTS, CLIENTS, EVERY_ROOM, PASSING, PASSING_ACCOUNTS, ROOMS
 from wires import PASSWORD as UPSTREAM_PASSWORD
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PASSWORDS = tuple("soak-5b1d-%d" % number for number in range(3))
 CERTIFICATES = 3
+# Shapes whose description is learned, each as a dialect of its name.
+LEARNED = sorted({room.kind for room in EVERY_ROOM.values() if room.wire.name in ("home", "shapes")})
 # Limits of which another value changes nothing for anybody here.
 LIMITS = {
     "max_clients": (1000, 1500, 2000), "registration_timeout": ('"1m"', '"2m"'), "ping_timeout": ('"5s"', '"6s"'),
@@ -152,6 +155,8 @@ class Configuration:
                 [binary, "hash-password", "--iterations=4096"], input=password + "\n", capture_output=True, text=True,
                 check=True).stdout.strip() for password in PASSWORDS]
         self.write("upstream.secret", UPSTREAM_PASSWORD + "\n")
+        for name in LEARNED:
+            self.learn(name)
         self.certificates = []
         for number in range(CERTIFICATES):
             folder = self.path("certificate.%d" % number)
@@ -163,13 +168,24 @@ class Configuration:
                 with open(os.path.join(folder, "key.pem"), encoding="ascii") as key:
                     self.certificates.append((cert.read(), key.read()))
 
+    def learn(self, name):
+        """The description as it is proposed for a recording of the shape's app, corrected as a person would."""
+        folder = self.path("learned." + name)
+        os.mkdir(folder)
+        shape = shapes_app.Shape(name)
+        try:
+            shapes_app.learn(self.binary, folder, shapes_app.record(shape))
+        finally:
+            shape.stop()
+        shapes_app.correct(os.path.join(folder, "mine.json"), shapes_app.CORRECTIONS.get(name, {}))
+
     def number_of(self, certificate):
         """Which one that is; None: none of them."""
         return next((
             number for number, (known, _) in enumerate(self.certificates) if known.split() == certificate.split()), None)
 
-    def path(self, name):
-        return os.path.join(self.directory, name)
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
 
     def write(self, name, text):
         """Whole, or not at all."""
@@ -214,6 +230,7 @@ class Configuration:
             '[admin]\nsocket = "%s"' % self.path("admin.sock"),
             '[dialects.acked]\nfile = "%s"' % os.path.join(HERE, "ack.json"),
             '[dialects.echoed]\nfile = "%s"' % os.path.join(HERE, "echo.json"),
+            *('[dialects.learned-%s]\nfile = "%s"' % (name, self.path("learned." + name, "mine.json")) for name in LEARNED),
             *self._backends(), *self._rooms(state), self.more,
         ]
         for name, account in sorted(state["accounts"].items()):
@@ -244,13 +261,22 @@ class Configuration:
             'options = { fields = { sender_name = "", client_id = "" } }')
         yield backend("custom-ack", "custom", "acked", "{room}", login("relay"))
         yield backend("custom-echo", "custom", "echoed", "{room}", login("relay"))
+        for name in LEARNED:
+            if name == "home":
+                yield backend(
+                    "home-home", "home", "learned-home", "{room}",
+                    'auth = { type = "message", token_file = "%s" }' % self.path("learned.home", "token"))
+            else:
+                yield backend("shapes-" + name, "shapes", "learned-" + name, "{room}")
 
     def _rooms(self, state):
         for room in EVERY_ROOM.values():
             if room.name in PASSING and room.name not in state["open"]:
                 continue
-            kind = "-" + room.kind if room.wire.name in ("directus", "custom") else ""
+            kind = "-" + room.kind if room.wire.name in ("directus", "custom", "home", "shapes") else ""
             text = '[[rooms]]\nname = "%s"\nbackend = "%s%s"' % (room.name, room.wire.name, kind)
+            if room.kind == "phoenix":
+                text += '\nupstream_room = "room:%s"' % room.name
             if room.name in state["topics"]:
                 text += '\ntopic = "%s"' % state["topics"][room.name]
             if room.name in state["headers"]:

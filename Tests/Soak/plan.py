@@ -27,12 +27,19 @@ WIRES = {
         Wire("jwt-rooms", "server", True, "single", False, second=1000, logins=1, token=90, closes=True),
         Wire("directus", "server", True, "single", True, logins=2, token=25),
         Wire("custom", "server", True, "puppet", True, logins=2, token=60),
+        Wire("home", "server", True, "single", True),
+        Wire("shapes", "server", False, "single", True),
     )
 }
 
 PREFIXED = "<{nick}> {text}"
 # {wire or room: the account that speaks for all}. Rooms of two logins have two, so that no nick is that of both.
-ACCOUNTS = {"jwt-rooms": "ferry", "attic": "Barge", "vault": "Punt"}
+ACCOUNTS = {
+    "jwt-rooms": "ferry", "attic": "Barge", "vault": "Punt", "home": "Skiff",
+    "weir": "Raft", "ford": "Canoe", "brook": "Kayak", "tarn": "Dory",
+}
+# {wire: the topic that its rooms have upstream}. The configuration's replaces it.
+TOPICS = {"home": "all things"}
 # Plain, TLS, WebSocket, and HTTP for hooks.
 LISTENER_COUNT = 4
 # How many clients there are in all, where it is to be a crowd.
@@ -58,7 +65,7 @@ def _room(name, wire, number, kind="", spoken=None):
     return Room(name, wire, account, spoken or (PREFIXED if account else "{text}"), people, number, kind)
 
 
-# Two rooms on each wire.
+# Two rooms on most wires.
 ROOMS = {
     room.name: room
     for room in (
@@ -73,6 +80,10 @@ ROOMS = {
         _room("attic", "directus", 1, "columns", spoken="{text}"), _room("vault", "directus", 2, "plain"),
         # An answer with the server's id and our reference, history by a call; and an echo under our id, history by a frame.
         _room("yard", "custom", 1, "ack"), _room("mill", "custom", 2, "echo"),
+        # By descriptions that `chatbridge learn` proposed; `kind` is the shape.
+        _room("den", "home", 1, "home"),
+        _room("weir", "shapes", 1, "echo"), _room("ford", "shapes", 2, "plain"),
+        _room("brook", "shapes", 3, "socketio"), _room("tarn", "shapes", 4, "phoenix"),
     )
 }
 
@@ -82,6 +93,7 @@ PASSING = {
     for room in (
         _room("cove", "typed", 3), _room("nook", "envelope", 3), _room("moor", "swiftchat", 3),
         _room("shed", "plainjson", 3, "acks"), _room("glen", "jwt-rooms", 3, "lax"), _room("croft", "custom", 3, "echo"),
+        _room("hut", "home", 2, "home"),
     )
 }
 EVERY_ROOM = ROOMS | PASSING

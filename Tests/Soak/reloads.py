@@ -19,7 +19,7 @@ from journal import read  # noqa: E402
 from page import CLOSED  # noqa: E402
 from peer import parse_irc  # noqa: E402
 from plan import (  # noqa: E402
-    CLIENTS, EVERY_ROOM, MIRRORED, PASSING, PEOPLE, find_keys, is_from_irc, key_text, nick_of, read_key)
+    CLIENTS, EVERY_ROOM, MIRRORED, PASSING, PEOPLE, TOPICS, find_keys, is_from_irc, key_text, nick_of, read_key)
 
 # Between the relay's word that a change is in force and the last of its effects, on a loaded machine.
 SLACK = 1500
@@ -277,7 +277,8 @@ class Check:
                 topics[room] = parsed.params[-1]
                 self.counts["topics"] += 1
                 states = self.versions.during(answered - SLACK, at + SLACK)
-                if topics[room] not in {state["topics"].get(room) for state in states}:
+                upstream = TOPICS.get(EVERY_ROOM[room].wire.name)
+                if topics[room] not in {state["topics"].get(room, upstream) for state in states}:
                     self.find("topic", "%s was told at %d that the topic of %s is %r" % (name, at, room, topics[room]))
             elif command in NO_ENTRY and room in knocks:
                 states = self.versions.during(min(answered, knocks[room]) - SLACK, at + SLACK)

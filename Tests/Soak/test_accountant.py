@@ -1620,8 +1620,8 @@ class MemoryTests(unittest.TestCase):
     def test_a_socket_that_stays_is_found_wherever_it_leads(self):
         flat = [60_000] * 60
         self.assertEqual(memory.explained(), {
-            "listeners": 4, "admin": 1, "clients": 10, **dict.fromkeys(memory.WIRES, 3), "directus": 2, "mirrors": 5,
-            "network": 1, "tools": 2})
+            "listeners": 4, "admin": 1, "clients": 10, **dict.fromkeys(memory.WIRES, 3), "directus": 2, "home": 2,
+            "shapes": 4, "mirrors": 5, "network": 1, "tools": 2})
         for whereto in (*memory.WIRES, "clients", "listeners", "unknown"):
             broken = self.kept([flat], more=[(whereto, 1, 0, 99)])[1]
             self.assertIn("%s: " % whereto, "\n".join(broken))

@@ -238,6 +238,12 @@ class ReloadTests(unittest.TestCase):
         self.run_.line(50.1, "<", ":relay 403 bob #cove :No such channel")
         self.expect("join")
 
+    def test_topics_of_the_backend(self):
+        self.run_.line(10, "<", ":relay 332 alice #den :all things")
+        self.expect()
+        self.run_.line(11, "<", ":relay 332 alice #den :other things")
+        self.expect("topic")
+
     def test_topics(self):
         self.run_.reload(10, topics={"reef": "soup"})
         for name in CLIENTS:

@@ -12,6 +12,10 @@
                socket; the history comes with the subscription, and by queries
     custom     made up: tokens over HTTP; in one room the server's numbers and an ack that names them and our reference,
                the history over HTTP; in the other the message comes back under our id, the history by a frame
+    home       the home-grown backend of Tests/Backends/shapes.py: an ack with the server's number and our nonce, the
+               history over HTTP in pages
+    shapes     the others there, a room each; they keep nothing, and number messages themselves. An echo with our id beside
+               that number, an echo without, Socket.IO's frames, and Phoenix's with a reply to each
 
 An id of the sender's that comes again is logged as such and is no second message: `typed` and `plainjson` confirm it again
 and show it to nobody, the others send it to everybody again, as such servers do.
@@ -20,17 +24,22 @@ and show it to nobody, the others send it to everybody again, as such servers do
 import asyncio
 import base64
 import datetime
+import functools
 import hashlib
 import hmac
 import json
 import os
+import sys
 import time
 import urllib.parse
 import uuid
 
 from journal import Journal, read
-from plan import WIRES
+from plan import TOPICS, WIRES
 from relay import BINARY, CLOSE, MAGIC, PING, PONG, TEXT, FrameReader, frame, new_id
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Backends"))
+from shapes import SHAPES, uid  # noqa: E402
 
 # Seconds from 1970 to 2001, where two of the wires begin to count.
 REFERENCE_DATE = 978307200
@@ -660,7 +669,60 @@ class Custom(Wire):
         return super().call(link, method, path, query, fields, body)
 
 
+# MARK: - Wires of learned descriptions
+
+
+class Shaped(Wire):
+    """Each room has a shape of its own, whose log and links are the room's."""
+
+    def __init__(self, backend, logs):
+        super().__init__(backend, logs)
+        for room in self.rooms.values():
+            shape = room.shape = SHAPES[room.plan.kind](room.name, room.plan.account)
+            shape.log, shape.links = [self.row(entry) for entry in room.messages], room.links
+            shape.topic = TOPICS.get(room.plan.wire.name)
+            shape.post = functools.partial(self.post, room)
+
+    @staticmethod
+    def row(entry):
+        return {"id": entry["id"], "name": entry["sender"], "text": entry["text"], "nonce": entry["nonce"], "reply": None,
+                "at": entry["said_at"], "files": []}
+
+    def post(self, room, name, text, nonce=None, reply=None, files=(), link=None):
+        entry, _ = room.log(self.backend.new_number(), name, uid(name), text, None, link, nonce=nonce)
+        room.shape.log.append(self.row(entry))
+        return room.shape.log[-1]
+
+    def enter(self, link, path, query, fields):
+        # Phoenix has topics, such as room:NAME.
+        return super().enter(link, [path[-1].removeprefix("room:")], query, fields)
+
+    def opened(self, link, room):
+        link.name, link.send = None, lambda text: link.write(frame(text))
+        room.shape.opened(link)
+
+    def received(self, link, opcode, payload):
+        link.room.shape.received(link, payload.decode())
+
+    def say(self, room, person, text):
+        room.shape.say(room.plan.people[person], text)
+
+
+class Home(Shaped):
+    def is_message(self, payload):
+        return b'"post"' in payload
+
+    def call(self, link, method, path, query, fields, body):
+        status, fields = self.rooms[path[1]].shape.call(link, method, path, query, fields, body)
+        self.answer(link, fields, status)
+
+
+class Shapes(Shaped):
+    has_history = False
+    forgets_the_gone = True
+
+
 WIRE_CLASSES = {
     "typed": Typed, "envelope": Envelope, "swiftchat": SwiftChat, "plainjson": PlainJSON, "jwt-rooms": JWTRooms,
-    "directus": Directus, "custom": Custom,
+    "directus": Directus, "custom": Custom, "home": Home, "shapes": Shapes,
 }
