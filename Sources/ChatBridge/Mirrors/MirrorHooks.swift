@@ -46,7 +46,7 @@ extension MirrorService {
         if case .unproven(let reason) = reading {
             return refuse(401, reason, "the request is not proven to come from the tool\n", exchange, mirror, transport)
         }
-        // Of what is proven alone: nobody else can use up the tool's share.
+        // Of what is proven alone: others cannot use up the share of the tool.
         guard mirror.admits(now: transport.now) else {
             return exchange.respond(
                 429, headers: HTTPHeaders([("Retry-After", "1"), ("Content-Type", "text/plain; charset=utf-8")]),
