@@ -428,6 +428,23 @@ struct BacklogTests {
         #expect(lines.contains { $0.contains("label=l1") && $0.hasSuffix(":mine") })
     }
 
+    @Test("a message that waited comes back to the next connection without the label of the one before")
+    func echoToAnother() throws {
+        let stage = try BacklogStage()
+        let caps = BacklogStage.caps + " echo-message labeled-response"
+        left(stage, caps: caps)
+        stage.harness.store.commits = false
+        stage.enter(1, "alice@phone", caps: caps)
+        stage.harness.send(1, "@label=l1 PRIVMSG #lobby :mine")
+        stage.harness.disconnect(1)
+        stage.enter(2, "alice@phone", caps: caps)
+        stage.harness.store.commits = true
+        stage.say("after")
+        let lines = stage.raw(2)
+        #expect(lines.contains { $0.hasSuffix("PRIVMSG #lobby :mine") })
+        #expect(!lines.contains { $0.contains("label=l1") })
+    }
+
     @Test("who comes and goes in several rooms meanwhile is gone at the end")
     func comingAndGoing() throws {
         let stage = try BacklogStage(rooms: 2)

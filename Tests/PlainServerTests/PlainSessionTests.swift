@@ -266,6 +266,19 @@ struct PlainSessionTests {
         #expect(stage.takeScreen() == "Not sent: \"too much\": Too many messages wait\r\n")
     }
 
+    @Test("who is there is answered once what was typed before is taken")
+    func who() {
+        let stage = Stage()
+        stage.enter()
+        stage.type("hi\n/who\n")
+        #expect(stage.takeAsked() == ["@label=p1 PRIVMSG #lobby :hi", "PING #lobby"])
+        stage.server(":s PONG s #lobby")
+        #expect(stage.takeAsked() == ["NAMES #lobby"])
+        _ = stage.takeScreen()
+        stage.server(":s 353 bob = #lobby :bob @Remy", ":s 366 bob #lobby :End")
+        #expect(stage.takeScreen() == "In #lobby: Remy, bob\r\n")
+    }
+
     @Test("what is on the screen is read while somebody sits there")
     func reading() {
         let stage = Stage()
@@ -367,7 +380,7 @@ struct PlainSessionTests {
         stage.type("\t")
         #expect(stage.takeScreen().contains("Remedy  Remy"))
         stage.type("\u{15}/wh\t\n")
-        #expect(stage.takeAsked() == ["NAMES #lobby"])
+        #expect(stage.takeAsked() == ["PING #lobby"])
     }
 
     @Test("a slip of the fingers gets the nearest command, and help fits a screen")

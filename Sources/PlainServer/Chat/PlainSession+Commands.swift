@@ -76,8 +76,15 @@ extension PlainSession {
 
     func whoCommand(_ rest: String) {
         guard let room = inRoom() else { return }
-        rooms.askMembers(of: room)
-        say("NAMES", room)
+        // Its answer accepts what was typed before.
+        say("PING", room)
+    }
+
+    /// The server has taken what came before a PING for a room.
+    func taken(_ token: String) {
+        guard rooms[token] != nil else { return }
+        rooms.askMembers(of: token)
+        say("NAMES", token)
     }
 
     // MARK: - Messages

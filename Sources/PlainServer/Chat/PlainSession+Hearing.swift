@@ -21,6 +21,7 @@ extension PlainSession {
         case "PING":
             let token = params.last ?? ""
             if !terminal.confirmsReceipt(of: token) { say("PONG", token) }
+        case "PONG": taken(params.last ?? "")
         case "CAP": register { $0.capReceived(message) }
         case "AUTHENTICATE": register { $0.authenticateReceived() }
         case "PRIVMSG", "NOTICE": said(message)

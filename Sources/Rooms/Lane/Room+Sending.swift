@@ -129,7 +129,8 @@ extension Room {
                     address: address(ofReplyTo: origin.replyTo, by: origin.nick, origin.text),
                     annotations: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })),
             to: RoomAudience(
-                author: client, label: origin.label, twins: twins(of: client, origin, context), by: speaker))
+                // Labels are those of a connection; a later one has its own.
+                author: client, label: client == origin.client ? origin.label : nil, twins: twins(of: client, origin, context), by: speaker))
     }
 
     /// Notifies authors at shutdown that their messages remain queued for the restart.
