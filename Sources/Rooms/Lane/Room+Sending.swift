@@ -130,7 +130,8 @@ extension Room {
                     annotations: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })),
             to: RoomAudience(
                 // Labels are those of a connection; a later one has its own.
-                author: client, label: client == origin.client ? origin.label : nil, twins: twins(of: client, origin, context), by: speaker))
+                author: client, label: client == origin.client ? origin.label : nil,
+                twins: twins(of: client, origin, context), by: speaker))
     }
 
     /// Notifies authors at shutdown that their messages remain queued for the restart.
