@@ -68,6 +68,15 @@ struct RestartedOutboxTests {
         #expect(max(wait, .zero) == .seconds(rest))
     }
 
+    @Test("what IRC has seen is looked up after a restart, however old it seems", arguments: [0, 30, 3600])
+    func seen(age: Int) throws {
+        let stage = try DurableStage(Self.echoing)
+        stage.restart(on: disk(stage, [left("ab", stage, .delivered, age: .seconds(age))]))
+        let entry = try #require(stage.room.lane.outbox.entries.first)
+        #expect(entry.state == .unknownAfterDisconnect)
+        #expect(entry.acceptedAt == stage.harness.clock.now.monotonic, "its sixty seconds begin anew")
+    }
+
     @Test("later messages do not grow older than earlier ones, whatever the clock did between them")
     func order() throws {
         let stage = try DurableStage(Self.textual)

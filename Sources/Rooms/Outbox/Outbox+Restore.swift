@@ -26,13 +26,16 @@ extension Outbox {
     }
 
     /// The time of acceptance on a monotonic clock that began anew. With any change of the wall clock, the message is
-    /// neither from the future nor older than its maximum age.
+    /// neither from the future nor older than its maximum age. One that IRC has seen leaves time for the history that shows
+    /// what became of it: given up at once, it would be shown again when that comes.
     private static func acceptance(
         of left: StoredOutboxEntry, _ settings: RoomSettings, _ now: Now
     ) -> MonotonicInstant {
         let (age, isAbsurd) = now.wall.milliseconds.subtractingReportingOverflow(left.acceptedAt.milliseconds)
         let most = settings.queueMaxAge.wholeNanoseconds / 1_000_000
-        return now.monotonic + .milliseconds(-min(max(isAbsurd ? most : age, 0), most + 1))
+        let processing = DeliveredMessages.processingTime.wholeNanoseconds / 1_000_000
+        let oldest = left.state == .delivered ? max(most - processing, 0) : most + 1
+        return now.monotonic + .milliseconds(-min(max(isAbsurd ? most : age, 0), oldest))
     }
 }
 
