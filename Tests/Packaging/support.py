@@ -126,6 +126,24 @@ def talk(client):
     client.expect("PRIVMSG", lambda line: line.source.startswith("Remy!") and "pong-7" in line.params[-1])
 
 
+def talk_by_ii(port, path, patience=20):
+    """The same by ii, a client of others, whose input and output are files."""
+    client = subprocess.Popen(
+        ["ii", "-s", "127.0.0.1", "-p", str(port), "-n", "eve", "-i", str(path)], stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    try:
+        server = path / "127.0.0.1"
+        for to, line in (server / "in", "/j #lobby"), (server / "#lobby" / "in", "ping-8"):
+            wait_until(to.exists, "ii is ready", patience)
+            with open(to, "w", encoding="utf-8") as file:
+                print(line, file=file)
+        heard = server / "#lobby" / "out"
+        wait_until(lambda: heard.exists() and "pong-8" in heard.read_text(), "the visitor's answer", patience)
+    finally:
+        client.kill()
+        client.wait()
+
+
 def talk_with_the_demo(port, started=None):
     client = connect(port, started, "ada")
     talk(client)

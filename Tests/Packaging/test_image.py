@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from support import DIST, ROOT, connect, connect_inside, folder, free_port, run, talk, version, wait_until
+from support import DIST, ROOT, connect, connect_inside, folder, free_port, run, talk, talk_by_ii, version, wait_until
 
 EXAMPLES = ROOT / "config" / "examples"
 IMAGE = "localhost/chatbridge:latest"
@@ -145,6 +145,9 @@ class Containers(unittest.TestCase):
         self.with_backend("plain")
         client = connect(port, None, "ada")
         talk(client)
+        if shutil.which("ii"):
+            with folder() as files:
+                talk_by_ii(port, files)
         status = pathlib.Path("/proc/%s/status" % self.pid("plain")).read_text()
         self.assertRegex(status, r"Uid:\s+65532\s+65532\s+65532\s+65532")
         self.assertRegex(status, r"CapEff:\s+0{16}")
