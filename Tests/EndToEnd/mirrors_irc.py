@@ -15,6 +15,7 @@ import peer
 from accounts import hashed
 from admin import change, done
 from listeners import certificate
+from marks import LeftOut
 from mirrors import Mirrored, irc_numbers, mirrored, say_all, table
 from operating import command_output
 from peer import IRC, wait_until
@@ -131,7 +132,7 @@ def on_networks(*kinds):
 
         def run_on(function, kind):
             if program(kind) is None:
-                return "left out: this machine has no %s (apt-get install %s)" % (kind, kind)
+                raise LeftOut("this machine has no %s (apt-get install %s)" % (kind, kind))
             with Mirrored() as m:
                 network = Network(kind)
                 m.stack.callback(network.stop)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from backends import HERE
+from marks import LeftOut
 from mirrors import Mirrored, irc_numbers, say_all, table
 from mirrors_irc import Network, expect_text, free_port, plain, program
 from peer import wait_until
@@ -55,7 +56,7 @@ def run(m, command, **environment):
 
 def both_ways_through_the_real_one():
     if not PROGRAM or not program("ngircd"):
-        return "left out: this machine has no matterbridge, or no ngircd"
+        raise LeftOut("this machine has no matterbridge, or no ngircd")
     with Mirrored() as m:
         network = Network("ngircd")
         m.stack.callback(network.stop)

@@ -4,7 +4,7 @@
 Words choose scenarios by a part of `module.name`, or of `module.name[dialect]`; without any all run. `--quick` leaves out
 those marked as slow (marks.py), as `make test` does; `--jobs` runs so many at a time (not those marked to run alone). A
 table on standard output, and the count at its end; exit 0 when all hold. A scenario may return a sentence (a
-measurement), which the table shows.
+measurement), which the table shows. What raises marks.LeftOut has the result `-` and is counted apart.
 """
 
 import argparse
@@ -63,6 +63,8 @@ def judge(number):
     started, trace = time.monotonic(), None
     try:
         detail, result = CHOSEN[number].run() or "", "ok"
+    except marks.LeftOut as reason:
+        detail, result = str(reason), "-"
     except Exception as error:  # each scenario is judged alone, whatever it stumbles over
         result, trace = "FAIL", traceback.format_exc()
         detail = (str(error).strip() or type(error).__name__).splitlines()[0][:150]
@@ -80,12 +82,14 @@ def main():
     CHOSEN.extend(scenarios(chosen.words, chosen.quick))
     if not CHOSEN:
         sys.exit("no scenario matches %s" % " ".join(chosen.words))
-    failures, unmarked, began = [], [], time.monotonic()
+    failures, left_out, unmarked, began = [], [], [], time.monotonic()
     print("%-72s %-6s %7s  %s" % ("scenario", "result", "seconds", "detail"), flush=True)
 
     def report(number, result, seconds, detail, trace):
         print("%-72s %-6s %7.2f  %s" % (CHOSEN[number].label, result, seconds, detail), flush=True)
-        if trace:
+        if result == "-":
+            left_out.append(CHOSEN[number].label)
+        elif trace:
             failures.append((CHOSEN[number].label, trace))
         elif seconds > marks.SLOW_SECONDS and not hasattr(CHOSEN[number].function, "slow"):
             unmarked.append(CHOSEN[number].label)
@@ -104,9 +108,10 @@ def main():
         print("\n--- %s\n%s" % (label, trace))
     if unmarked:
         print("\nlonger than %d s, and not marked as slow: %s" % (marks.SLOW_SECONDS, ", ".join(unmarked)))
+    run = len(CHOSEN) - len(left_out)
     print(
-        "%d of %d scenarios hold, in %.0f s"
-        % (len(CHOSEN) - len(failures), len(CHOSEN), time.monotonic() - began), flush=True)
+        "%d of %d scenarios hold, in %.0f s; left out: %d"
+        % (run - len(failures), run, time.monotonic() - began, len(left_out)), flush=True)
     return 1 if failures else 0
 
 

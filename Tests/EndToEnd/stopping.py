@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-from marks import slow
+from marks import LeftOut, slow
 from peer import IRC, OPEN_LIMITS, wait_until
 from world import scenario
 
@@ -243,7 +243,7 @@ def children_of_others_leave_no_zombies():
     """The first process of a container is the parent of all that lost theirs."""
     import signals
     if not signals.can_unshare():
-        return "left out: no right to make a namespace"
+        raise LeftOut("no right to make a namespace")
     with signals.directory() as place:
         with signals.first_process(signals.configuration(place)) as (outer, inner):
             wait_until(lambda: signals.catches_sigterm(inner), "it runs")
