@@ -18,6 +18,24 @@ extension ObjectKeying {
     public static func isKey(_ key: Key, hash: Int, of object: Object) -> Bool { self.key(of: object) == key }
 }
 
+// Ids are numbers that no peer chooses, so they need no keyed hash.
+
+extension ObjectKeying where Key == ClientID {
+    @inlinable
+    public static func hash(_ key: ClientID) -> Int { spread(key.rawValue) }
+}
+
+extension ObjectKeying where Key == PersonID {
+    package static func hash(_ key: PersonID) -> Int { spread(key.rawValue) }
+}
+
+/// Brings all bits of a number into the lower ones.
+@usableFromInline
+func spread(_ number: UInt64) -> Int {
+    let product = number &* 0x9E37_79B9_7F4A_7C15
+    return Int(truncatingIfNeeded: product >> 32 ^ product) & .max
+}
+
 /// A hash table of objects that hold their own key, one word a slot: a dictionary would store each key a second time.
 ///
 /// Open addressing, linear probing, at most three quarters full. An object's key must not change while it is in the table.

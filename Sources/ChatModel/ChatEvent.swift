@@ -494,8 +494,8 @@ public struct ChatError: Hashable, Sendable {
     }
 }
 
-/// An event in a frame.
-public enum ChatEvent: Hashable, Sendable {
+/// An event in a frame. Boxed, so that it costs one reference on each of its ways.
+public indirect enum ChatEvent: Hashable, Sendable {
     case message(ChatMessage)
     case edit(ChatEdit)
     case delete(ChatDelete)

@@ -25,7 +25,7 @@ public struct QuickHash: Sendable {
 
     public func hash(_ a: UInt64, _ b: UInt64) -> UInt64 { mix(a, b) }
 
-    private func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    public func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         // Mixed, so that a byte of the text cannot make up for the length.
         var state = mix(UInt64(bytes.count), 0)
         var offset = 0

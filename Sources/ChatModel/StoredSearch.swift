@@ -47,7 +47,7 @@ public struct StoredSearch: Equatable, Sendable {
     /// - Parameters:
     ///   - rows: in the order of their places.
     ///   - count: messages that are looked at.
-    public func step(in rows: some RandomAccessCollection<StoredMessage>, count: Int = stepCount) -> StoredSearchStep {
+    public func step(in rows: some BidirectionalCollection<StoredMessage>, count: Int = stepCount) -> StoredSearchStep {
         guard limit > 0 else { return StoredSearchStep() }
         var look = StoredSearchLook(self, count: count)
         var found: [StoredMessage] = []

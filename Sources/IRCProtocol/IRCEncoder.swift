@@ -15,8 +15,12 @@ public enum IRCEncoder {
     public static let importantTags = ["time", "msgid", "label", "batch", "account"]
 
     /// Appends `message` as one line with its CR LF.
-    public static func append(_ message: IRCMessage, to writer: inout ByteWriter) {
-        if !message.tags.isEmpty { appendTags(message.tags, to: &writer) }
+    ///
+    /// - Parameter caps: the tags that these allow; by default all.
+    public static func append(
+        _ message: IRCMessage, tagsFor caps: IRCCapabilitySet = .all, to writer: inout ByteWriter
+    ) {
+        if !message.tags.isEmpty { appendTags(message.tags, caps, to: &writer) }
         let start = writer.count
         let limit = start + maxContentBytes
         if let source = message.source, !source.isEmpty {
@@ -84,7 +88,8 @@ public enum IRCEncoder {
         withBytes(of: word) { bytes in
             let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
             let isClean =
-                !front.contains { $0 <= Byte.space } && front.first != Byte.colon && front.first != alsoNotFirst
+                ByteScan.has(noByteBelow: Byte.space + 1, front) && front.first != Byte.colon
+                && front.first != alsoNotFirst
             if isClean { return writer.append(front) }
             // Dropped bytes make room for later ones, so this counts the written bytes, not the read ones.
             for byte in bytes where byte != 0 {
@@ -100,7 +105,10 @@ public enum IRCEncoder {
     private static func appendText(_ text: String, limit: Int, to writer: inout ByteWriter) {
         withBytes(of: text) { bytes in
             let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
-            if !front.contains(where: { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }) { return writer.append(front) }
+            let isClean =
+                ByteScan.has(noByteBelow: Byte.space, front)
+                || !front.contains { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }
+            if isClean { return writer.append(front) }
             for byte in bytes where byte != 0 {
                 if room(in: writer.count, limit: limit) == 0 { return }
                 writer.append(byte == Byte.cr || byte == Byte.lf ? Byte.space : byte)
@@ -134,17 +142,18 @@ public enum IRCEncoder {
     /// Appends `@…` and a space, or nothing when no tag can be written.
     ///
     /// Tags from the server and client-only tags have 4094 bytes each; a tag that does not fit is left out whole.
-    private static func appendTags(_ tags: [IRCTag], to writer: inout ByteWriter) {
+    private static func appendTags(_ tags: [IRCTag], _ caps: IRCCapabilitySet, to writer: inout ByteWriter) {
         let start = writer.count
         var section = TagSection(start: start)
         writer.append(Byte.at)
-        for tag in tags {
+        for tag in tags where caps.showsTag(tag.name) {
             section.append(tag, to: &writer)
             if section.hasDropped { break }
         }
         if section.hasDropped {
             writer.truncate(to: start + 1)
             section = TagSection(start: start)
+            let tags = tags.filter { caps.showsTag($0.name) }
             for name in importantTags {
                 for tag in tags where tag.name == name { section.append(tag, to: &writer) }
             }

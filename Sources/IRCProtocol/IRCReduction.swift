@@ -1,3 +1,5 @@
+import WireBytes
+
 // The one place that applies capabilities to lines: handlers build the richest form of a line, and this table removes
 // the parts that a client did not negotiate.
 
@@ -104,9 +106,32 @@ public enum IRCReductionTable {
     static func capability(forTag name: String) -> IRCCapability {
         tags.first { $0.name == name }?.needs ?? .messageTags
     }
+
+    /// With none of these a client is shown no tags.
+    public static let ofTags = IRCCapabilitySet(tags.map(\.needs) + [.messageTags])
+}
+
+extension IRCCapabilitySet {
+    func showsTag(_ name: String) -> Bool {
+        self == .all || contains(IRCReductionTable.capability(forTag: name))
+    }
 }
 
 extension IRCMessage {
+    /// Appends the line as a client with these capabilities may see it, which is ``reduced(for:nick:)`` without a copy
+    /// where there is nothing to reduce but tags.
+    ///
+    /// - Returns: the command of the line; nil: the client gets nothing.
+    public func append(reducedFor caps: IRCCapabilitySet, nick: String, to writer: inout ByteWriter) -> String? {
+        if IRCReductionTable.rows(for: command).isEmpty {
+            IRCEncoder.append(self, tagsFor: caps, to: &writer)
+            return command
+        }
+        guard let reduced = reduced(for: caps, nick: nick) else { return nil }
+        IRCEncoder.append(reduced, to: &writer)
+        return reduced.command
+    }
+
     /// The message as a client with these capabilities may see it, or nil when it gets nothing.
     ///
     /// - Parameters:

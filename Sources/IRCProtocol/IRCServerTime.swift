@@ -21,24 +21,33 @@ public enum IRCServerTime {
         let date = CivilTime.date(day: day)
         return String(unsafeUninitializedCapacity: byteCount) { out in
             var at = 0
-            func put(_ number: Int64, _ width: Int, then mark: Unicode.Scalar) {
-                var divisor: Int64 = width == 4 ? 1000 : width == 3 ? 100 : 10
-                while divisor > 0 {
-                    out.initializeElement(
-                        at: at, to: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: number / divisor % 10))
-                    at &+= 1
-                    divisor /= 10
-                }
-                out.initializeElement(at: at, to: UInt8(ascii: mark))
+            func put(_ byte: UInt8) {
+                out.initializeElement(at: at, to: byte)
                 at &+= 1
             }
-            put(date.year, 4, then: "-")
-            put(date.month, 2, then: "-")
-            put(date.day, 2, then: "T")
-            put(rest / 3_600_000, 2, then: ":")
-            put(rest / 60_000 % 60, 2, then: ":")
-            put(rest / 1000 % 60, 2, then: ".")
-            put(rest % 1000, 3, then: "Z")
+            func put(digit: UInt32) { put(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit)) }
+            // Divisors are constants: the processor divides by them without dividing.
+            func put(pair: UInt32) {
+                put(digit: pair / 10 % 10)
+                put(digit: pair % 10)
+            }
+            let (year, time) = (UInt32(truncatingIfNeeded: date.year), UInt32(truncatingIfNeeded: rest))
+            put(pair: year / 100)
+            put(pair: year % 100)
+            put(UInt8(ascii: "-"))
+            put(pair: UInt32(truncatingIfNeeded: date.month))
+            put(UInt8(ascii: "-"))
+            put(pair: UInt32(truncatingIfNeeded: date.day))
+            put(UInt8(ascii: "T"))
+            put(pair: time / 3_600_000)
+            put(UInt8(ascii: ":"))
+            put(pair: time / 60_000 % 60)
+            put(UInt8(ascii: ":"))
+            put(pair: time / 1000 % 60)
+            put(UInt8(ascii: "."))
+            put(digit: time / 100 % 10)
+            put(pair: time % 100)
+            put(UInt8(ascii: "Z"))
             return at
         }
     }

@@ -179,9 +179,10 @@ package final class IdentityMap {
     private var nextID: UInt64 = 1
     private var byNick = KeyedObjects<ByNick>()
     private var bySkeleton = KeyedObjects<BySkeleton>()
-    private var byRemote: [Person.RemoteKey: PersonID] = [:]
-    /// Display names of upstream users, with the number of users of each.
-    private var remoteRealnames: [String: Int] = [:]
+    private var byRemote = KeyedObjects<ByRemote>()
+    private var realnames = RealnameCounts()
+    /// Grows with each change of what is shown of a speaker: nick, account or bot mode.
+    package private(set) var speakerRevision: UInt64 = 0
     /// Absent users, longest absent first; stale entries of present users are skipped.
     private var absentQueue: [(person: PersonID, since: MonotonicInstant)] = []
     private var absentHead = 0
@@ -268,6 +269,22 @@ package final class IdentityMap {
         }
     }
 
+    private enum ByRemote: ObjectKeying {
+        private static let hashes = QuickHash()
+
+        static func key(of record: Record) -> Person.RemoteKey {
+            guard case .remote(let key) = record.person.kind else {
+                return Person.RemoteKey(backend: "", id: nil, name: nil)
+            }
+            return key
+        }
+
+        static func hash(_ key: Person.RemoteKey) -> Int {
+            let person = key.id.map(hashes.hash) ?? hashes.hash(key.name ?? "")
+            return Int(truncatingIfNeeded: hashes.hash(hashes.hash(key.backend), person)) & .max
+        }
+    }
+
     package subscript(id: PersonID) -> Person? { people[id]?.person }
 
     // Without a copy of the person, for what each message asks.
@@ -285,7 +302,7 @@ package final class IdentityMap {
     }
 
     /// Whether a known upstream user has exactly this display name.
-    package func isRemote(realname: String) -> Bool { remoteRealnames[realname] != nil }
+    package func isRemote(realname: UnsafeRawBufferPointer) -> Bool { realnames.contain(realname) }
 
     private func modify(_ id: PersonID, _ body: (inout Person) -> Void) {
         guard let record = people[id] else { return }
@@ -308,6 +325,7 @@ package final class IdentityMap {
         guard let record = people[id] else { return }
         unindexAccount(of: record)
         record.person.account = name
+        speakerRevision += 1
         if let name { byAccount[AccountName.fold(name)] = id }
     }
 
@@ -321,7 +339,10 @@ package final class IdentityMap {
     /// - Parameter name: folded.
     package func person(account name: String) -> PersonID? { byAccount[name] }
 
-    package func setBot(_ id: PersonID, _ isBot: Bool) { modify(id) { $0.isBot = isBot } }
+    package func setBot(_ id: PersonID, _ isBot: Bool) {
+        modify(id) { $0.isBot = isBot }
+        speakerRevision += 1
+    }
 
     package func setRealname(_ id: PersonID, _ realname: String) { modify(id) { $0.realname = realname } }
 
@@ -395,8 +416,7 @@ package final class IdentityMap {
     private func displaceHolders(of nick: String) {
         for record in holders(of: nick) where record.person.absentSince != nil {
             unindexNames(of: record)
-            record.person.rename(numbered(record.person.nick) { isFree($0) && !areAlike($0, nick) })
-            indexNames(record)
+            index(record, as: numbered(record.person.nick) { isFree($0) && !areAlike($0, nick) })
             persistIdentity(record.id)
         }
     }
@@ -431,9 +451,15 @@ package final class IdentityMap {
         let old = record.person
         unindexNames(of: record)
         displaceHolders(of: nick)
+        index(record, as: nick)
+        nickChanged(from: old, record.person)
+    }
+
+    /// Gives a user that is not indexed another nick.
+    private func index(_ record: Record, as nick: String) {
         record.person.rename(nick)
         indexNames(record)
-        nickChanged(from: old, record.person)
+        speakerRevision += 1
     }
 
     private func nickChanged(from old: Person, _ new: Person) {
@@ -448,8 +474,8 @@ package final class IdentityMap {
         unindexAccount(of: record)
         if record.person.isPresent { presenceChanged?(record.person, false) }
         if case .remote(let key) = record.person.kind {
-            byRemote[key] = nil
-            count(record.person.realname, -1)
+            byRemote.remove(key)
+            realnames.count(record.person.realname, -1)
             if record.person.absentSince != nil { absentCount -= 1 }
             if transient.remove(id) == nil { persist?(.removeIdentity(backend: key.backend, key.person)) }
         }
@@ -461,13 +487,11 @@ package final class IdentityMap {
         let record = Record(id, person, rules)
         people.insert(record)
         indexNames(record)
-        if case .remote = person.kind { count(person.realname, 1) }
+        if case .remote = person.kind {
+            byRemote.insert(record)
+            realnames.count(person.realname, 1)
+        }
         return id
-    }
-
-    private func count(_ realname: String, _ change: Int) {
-        let sum = remoteRealnames[realname, default: 0] + change
-        remoteRealnames[realname] = sum > 0 ? sum : nil
     }
 
     private func indexNames(_ record: Record) {
@@ -505,7 +529,7 @@ package final class IdentityMap {
         return Person.RemoteKey(backend: backend, id: nil, name: person.name ?? "unknown")
     }
 
-    package func known(_ key: Person.RemoteKey) -> PersonID? { byRemote[key] }
+    package func known(_ key: Person.RemoteKey) -> PersonID? { byRemote[key]?.id }
 
     /// The nick, source and account of an upstream user; of an unknown one as they would be if no other user had the nick.
     package func preview(
@@ -534,10 +558,12 @@ package final class IdentityMap {
         let key = Self.remoteKey(sender, backend: backend)
         let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
         let idText = sender.id?.canonical ?? sender.name ?? "unknown"
-        if let id = byRemote[key], let record = people[id] {
+        if let record = byRemote[key] {
+            let id = record.id
             // Restored users have no account.
             if authenticated, record.person.account == nil {
                 record.person.account = Self.accountName(of: sender, backend: backend)
+                speakerRevision += 1
             }
             let person = record.person
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
@@ -547,8 +573,8 @@ package final class IdentityMap {
             guard realname != person.realname, !isTooSoon else {
                 return Resolution(id: id, renamed: nil, realnameChanged: false)
             }
-            count(person.realname, -1)
-            count(realname, 1)
+            realnames.count(person.realname, -1)
+            realnames.count(realname, 1)
             modify(id) {
                 $0.realname = realname
                 $0.renamedAt = now
@@ -565,8 +591,7 @@ package final class IdentityMap {
             unindexNames(of: record)
             let nick = freeNick(
                 base, of: sender, displayName: realname, backend: backend, authenticated: authenticated, now: now)
-            record.person.rename(nick)
-            indexNames(record)
+            index(record, as: nick)
             nickChanged(from: person, record.person)
             return Resolution(
                 id: id, renamed: nick == person.nick ? nil : (oldSource, nick), realnameChanged: true)
@@ -583,7 +608,6 @@ package final class IdentityMap {
         if authenticated { person.account = Self.accountName(of: sender, backend: backend) }
         person.absentSince = now
         let id = insert(person)
-        byRemote[key] = id
         absentCount += 1
         absentQueue.append((id, now))
         if isTransient { transient.insert(id) } else { persistIdentity(id) }
@@ -725,7 +749,7 @@ package final class IdentityMap {
 
     /// The change that stores an upstream user's present identity, or deletes that of an unknown one.
     package func storeChange(of person: ChatPerson, backend: String) -> StoreOperation {
-        byRemote[Self.remoteKey(person, backend: backend)].flatMap { storeChange(of: $0) }
+        known(Self.remoteKey(person, backend: backend)).flatMap { storeChange(of: $0) }
             ?? .removeIdentity(backend: backend, person)
     }
 
@@ -759,7 +783,6 @@ package final class IdentityMap {
             let since = now.monotonic + (.zero - age)
             person.absentSince = since
             let id = insert(person)
-            byRemote[key] = id
             absentCount += 1
             absentQueue.append((id, since))
         }

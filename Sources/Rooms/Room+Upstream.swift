@@ -206,38 +206,30 @@ extension Room {
                 message.annotations.append(tag)
             }
         }
-        var shown = message
-        let speaker: PersonID
         let quoted = ownWordsQuoted(message)
-        var name: String?
-        if let person = present(personBehind(message.sender), context) {
-            speaker = person
-        } else {
-            speaker = sharedPerson(context)
-            name = sharedName(message.sender)
-            shown.text = sharedPrefix(message.sender) + message.text
-        }
+        let (speaker, who, name) = speaker(of: message, context)
         endTyping(speaker, announced: false, context)
-        guard let person = context.identities[speaker] else { return }
-        let who = RoomSpeaker(person)
+        guard let who else { return }
+        var shown = message
+        if name != nil { shown.text = sharedPrefix(message.sender) + message.text }
         shown.text = withNicks(shown.text, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
         // In the log since the first history, and not shown then.
-        let remembered = recent.entry(msgid: msgid)
-        let at = remembered?.at ?? lineTime(message.at, context)
+        let remembered = recent.time(of: msgid)
+        let at = remembered ?? lineTime(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
-        let address = address(ofReplyTo: original?.msgid, by: person.nick, shown.text)
+        let address = address(ofReplyTo: original?.msgid, by: who.nick, shown.text)
         guard !message.isEmpty else { return }
         traffic.shown(at: context.now.wall)
         context.latency.messageShown()
-        context.noteChat("down", room: settings.name, nick: person.nick, shown.text)
+        context.noteChat("down", room: settings.name, nick: who.nick, shown.text)
         if remembered == nil {
             enter(
                 msgid: msgid, upstreamID: message.id,
                 puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
-                sender: message.sender, nick: quoted?.nick ?? name ?? person.nick,
+                sender: message.sender, nick: quoted?.nick ?? name ?? who.nick,
                 text: quoted?.text ?? message.text, at: at, context
             ) { sequence in
                 stored(
@@ -252,8 +244,25 @@ extension Room {
                     msgid: msgid, at: at, speaker: who,
                     words: .upstream(shown, files: message.attachments.isEmpty ? nil : fileLinks(context)),
                     whole: msgid, replyTo: original?.msgid, address: address, annotations: message.annotations)),
-            to: RoomAudience(by: person))
+            to: RoomAudience(by: .present(speaker)))
         reportDelivery(of: message, context)
+    }
+
+    /// The person that is shown as the author.
+    ///
+    /// - Returns: `name`: the author's own, where they have no nick; nil: they have one.
+    private func speaker(
+        of message: ChatMessage, _ context: RoomsContext
+    ) -> (PersonID, who: RoomSpeaker?, name: String?) {
+        if let person = present(personBehind(message.sender), context) {
+            return (person, remotes.speaker(person, context.identities) ?? shownSpeaker(person, context), nil)
+        }
+        let person = sharedPerson(context)
+        return (person, shownSpeaker(person, context), sharedName(message.sender))
+    }
+
+    private func shownSpeaker(_ person: PersonID, _ context: RoomsContext) -> RoomSpeaker? {
+        context.identities[person].map { RoomSpeaker($0) }
     }
 
     // MARK: - Typing
@@ -276,15 +285,16 @@ extension Room {
 
     /// The person stopped typing. A message implies that (`announced: false`).
     package func endTyping(_ personID: PersonID, announced: Bool, _ context: RoomsContext) {
-        context.timers.cancel(.typingIn(personID, id))
+        // A timer that is left finds no typing to end, and the next start sets it anew.
         guard remotes.stopsTyping(personID) else { return }
+        context.timers.cancel(.typingIn(personID, id))
         if announced { announceTyping(personID, false, context) }
     }
 
     private func announceTyping(_ personID: PersonID, _ isTyping: Bool, _ context: RoomsContext) {
         guard let person = context.identities[personID] else { return }
         if settings.isMirrored { context.emit(.typing(id, nick: person.nick, isTyping)) }
-        show(.typing(RoomSpeaker(person), isTyping: isTyping), to: RoomAudience(by: person))
+        show(.typing(RoomSpeaker(person), isTyping: isTyping), to: RoomAudience(by: .present(personID)))
     }
 
     // MARK: - Receipts

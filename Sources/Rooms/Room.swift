@@ -138,7 +138,8 @@ package final class Room {
 
     /// The clients through which an IRC user is in the room.
     package func clients(of person: PersonID, _ context: RoomsContext) -> [ClientID] {
-        context.identities.clients(of: person).filter { locals[$0] != nil }
+        let clients = context.identities.clients(of: person)
+        return clients.isEmpty ? [] : clients.filter { locals[$0] != nil }
     }
 
     // MARK: - The last lines

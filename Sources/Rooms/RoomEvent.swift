@@ -150,7 +150,13 @@ package struct RoomAudience {
     /// Other connections of the author's client.
     package var twins: [ClientID] = []
     /// The person whose events some members have muted.
-    package var by: Person?
+    package var by: Cause?
+
+    package enum Cause {
+        case present(PersonID)
+        /// As of then; they may have left.
+        indirect case former(Person)
+    }
 
     package static var everybody: RoomAudience { RoomAudience() }
 }

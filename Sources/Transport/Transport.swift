@@ -134,7 +134,7 @@ public final class Transport {
 
     private func waitMilliseconds() -> Int32 {
         if !reports.isEmpty || tls.hasReports || !ready.isEmpty || !dirty.isEmpty || executor.hasWork { return 0 }
-        guard let next = [deadline, timers.next()].compactMap(\.self).min() else { return -1 }
+        guard let next = MonotonicInstant.earlier(deadline, timers.next()) else { return -1 }
         let clock = SystemClock.monotonic()
         if next <= clock { return 0 }
         // Rounded up: waking early would only mean another turn.

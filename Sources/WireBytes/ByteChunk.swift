@@ -49,7 +49,7 @@ public struct ByteSlice {
 
     /// This slice and `next` as one, when they lie side by side.
     @inlinable
-    func extended(by next: ByteSlice) -> ByteSlice? {
+    public func extended(by next: ByteSlice) -> ByteSlice? {
         guard chunk === next.chunk, start &+ count == next.start else { return nil }
         return ByteSlice(chunk: chunk, start: start, count: count &+ next.count)
     }

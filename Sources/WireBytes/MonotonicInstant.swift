@@ -11,6 +11,13 @@ public struct MonotonicInstant: Comparable, Hashable, Sendable {
     @inlinable
     public static func < (a: Self, b: Self) -> Bool { a.nanoseconds < b.nanoseconds }
 
+    /// The earlier of two moments, each of which may be missing.
+    @inlinable
+    public static func earlier(_ a: Self?, _ b: Self?) -> Self? {
+        guard let a, let b else { return a ?? b }
+        return min(a, b)
+    }
+
     /// This instant plus `duration`; saturates instead of overflowing, so that "never" stays never.
     @inlinable
     public static func + (instant: Self, duration: Duration) -> Self {

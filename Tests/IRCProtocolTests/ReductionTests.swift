@@ -1,5 +1,6 @@
 import IRCProtocol
 import Testing
+import WireBytes
 
 /// A rich line, its form for a client with all capabilities, and for one with none.
 private struct ReductionRow: Sendable, CustomTestStringConvertible {
@@ -118,6 +119,20 @@ struct ReductionTests {
         for caps in Self.everySingleOneMissing + Self.everySingleOneAlone {
             let once = rich.reduced(for: caps, nick: "me")
             #expect(once?.reduced(for: caps, nick: "me") == once)
+        }
+    }
+
+    @Test("a line is appended as its reduced form", arguments: reductionRows)
+    fileprivate func appended(row: ReductionRow) throws {
+        let rich = try parse(row.rich)
+        for caps in Self.everySingleOneMissing + Self.everySingleOneAlone + [row.caps] {
+            var appended = ByteWriter()
+            var encoded = ByteWriter()
+            let command = rich.append(reducedFor: caps, nick: "me", to: &appended)
+            let reduced = rich.reduced(for: caps, nick: "me")
+            if let reduced { IRCEncoder.append(reduced, to: &encoded) }
+            #expect(command == reduced?.command)
+            #expect(appended.take() == encoded.take())
         }
     }
 

@@ -253,8 +253,9 @@ final class BridgeDriver: TransportDelegate, BridgeHost {
     /// When ``deadlineReached(now:transport:)`` is wanted. The loop has one deadline, which ``ConnectionRouter``
     /// maintains.
     func nextDeadline(now: MonotonicInstant) -> MonotonicInstant? {
-        [bridge.nextDeadline(), housekeeping.nextDeadline(now), webSockets.nextDeadline(), plain.nextDeadline()]
-            .compactMap { $0 }.min()
+        MonotonicInstant.earlier(
+            MonotonicInstant.earlier(bridge.nextDeadline(), housekeeping.nextDeadline(now)),
+            MonotonicInstant.earlier(webSockets.nextDeadline(), plain.nextDeadline()))
     }
 
     func acceptSuspended(_ listener: ListenerID, errno: Int32, transport: Transport) {

@@ -1,6 +1,7 @@
 import Accounts
 import BridgeTypes
 import IRCProtocol
+import Identities
 import Rooms
 
 /// The IRC front end of a room: events of the room go to the channel, those beyond one room to the server.
@@ -16,7 +17,12 @@ final class IRCFrontEnd: RoomFrontEnd {
     func show(_ event: RoomEvent, in room: Room, to readers: RoomAudience) {
         if let tap = server.context.tap { tap(RoomPassage(.toIRC(event), in: room)) }
         var deaf: Set<ClientID> = []
-        if server.choices.hasMutes, let person = readers.by { deaf = server.clientsMuting(person) }
+        if server.choices.hasMutes, let cause = readers.by {
+            switch cause {
+            case .present(let id): deaf = server.context.identities[id].map(server.clientsMuting) ?? []
+            case .former(let person): deaf = server.clientsMuting(person)
+            }
+        }
         channel.show(event, in: room, to: readers, besides: deaf)
     }
 

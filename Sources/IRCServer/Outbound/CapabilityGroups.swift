@@ -21,6 +21,11 @@ struct CapabilityGroups {
     private(set) var groups: [Group] = []
     private(set) var count = 0
 
+    /// Whether a client of any group is shown tags.
+    var isShownTags: Bool {
+        groups.contains { !$0.isEmpty && !$0.profile.intersection(IRCReductionTable.ofTags).isEmpty }
+    }
+
     /// Holds the client's lines, or no longer.
     mutating func setHeld(_ slot: MemberSlot, _ isHeld: Bool, slotOf: (ClientID) -> MemberSlot?) {
         guard slot.isTaken, slot.isHeld != isHeld else { return }

@@ -103,19 +103,20 @@ final class Channel {
     }
 
     private func show(_ message: RoomMessage, in room: Room, to readers: RoomAudience, besides deaf: Set<ClientID>) {
-        var tags = [IRCTag.time(message.at)]
-        if let msgid = message.msgid { tags.append(IRCTag("msgid", msgid)) }
-        if let account = message.speaker?.account { tags.append(IRCTag("account", account)) }
-        if message.speaker?.isBot == true { tags.append(IRCTag("bot")) }
-        if let gap = message.gap { tags.append(.gap(gap.from, gap.to)) }
-        if let replyTo = message.replyTo {
-            tags.append(IRCTag(StoredMessage.replyTag, replyTo))
-            tags.append(IRCTag("+draft/reply", replyTo))
-        }
-        tags += message.annotations.tags
         let source = message.speaker?.source ?? server
-        let head = IRCMessage(
-            tags: tags, source: source, command: message.isNotice ? "NOTICE" : "PRIVMSG", params: [room.channel])
+        let command = message.isNotice ? "NOTICE" : "PRIVMSG"
+        // Made for those alone who are shown some.
+        let areTagsShown = audience.isShownTags || readers.author != nil || !readers.twins.isEmpty
+        let tags = areTagsShown ? tags(of: message) : []
+        if case .upstream(let words, _) = message.words, message.address == nil, words.attachments.isEmpty {
+            let budget = IRCTextSplitter.budget(source: source, command: command, target: room.channel)
+            if MessageRendering.isOneLine(words.text, budget: budget, limits: limits) {
+                let line = IRCMessage(
+                    tags: tags, source: source, command: command, params: [room.channel, words.text])
+                return show(line, in: room, to: readers, besides: deaf)
+            }
+        }
+        let head = IRCMessage(tags: tags, source: source, command: command, params: [room.channel])
         let said: IRCUtterance
         switch message.words {
         case .typed(let words): said = MessageRendering.utterance(head, words, address: message.address)
@@ -131,6 +132,20 @@ final class Channel {
         broadcast(said, except: readers.author, and: deaf.union(readers.twins), in: room)
         if let author = readers.author { outbound.echo(said, to: author, label: readers.label, in: room.id) }
         for twin in readers.twins { outbound.echo(said, to: twin, label: nil, in: room.id) }
+    }
+
+    private func tags(of message: RoomMessage) -> [IRCTag] {
+        var tags = [IRCTag.time(message.at)]
+        if let msgid = message.msgid { tags.append(IRCTag("msgid", msgid)) }
+        if let account = message.speaker?.account { tags.append(IRCTag("account", account)) }
+        if message.speaker?.isBot == true { tags.append(IRCTag("bot")) }
+        if let gap = message.gap { tags.append(.gap(gap.from, gap.to)) }
+        if let replyTo = message.replyTo {
+            tags.append(IRCTag(StoredMessage.replyTag, replyTo))
+            tags.append(IRCTag("+draft/reply", replyTo))
+        }
+        tags += message.annotations.tags
+        return tags
     }
 
     private func show(
@@ -237,18 +252,18 @@ final class Channel {
     }
 
     private func send(_ message: IRCMessage, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
-        guard let reduced = message.reduced(for: group.profile, nick: "*") else { return }
-        outbound.traffic.sent(reduced.command, to: group.clients.count)
-        IRCEncoder.append(reduced, to: &context.writer)
+        guard let command = message.append(reducedFor: group.profile, nick: "*", to: &context.writer) else { return }
+        outbound.traffic.sent(command, to: group.clients.count)
         send(context.writer.take(), to: group, except: except, in: room)
     }
 
     /// Sends lines without any others in between.
     private func send(_ lines: [IRCMessage], to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         for line in lines {
-            guard let reduced = line.reduced(for: group.profile, nick: "*") else { continue }
-            outbound.traffic.sent(reduced.command, to: group.clients.count)
-            IRCEncoder.append(reduced, to: &context.writer)
+            guard let command = line.append(reducedFor: group.profile, nick: "*", to: &context.writer) else {
+                continue
+            }
+            outbound.traffic.sent(command, to: group.clients.count)
         }
         guard context.writer.count > 0 else { return }
         send(context.writer.take(), to: group, except: except, in: room)

@@ -120,9 +120,10 @@ package final class Outbound {
         {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
-        guard let reduced = message.reduced(for: session.caps, nick: session.displayNick) else { return 0 }
-        traffic.sent(reduced.command)
-        IRCEncoder.append(reduced, to: &context.writer)
+        guard
+            let command = message.append(reducedFor: session.caps, nick: session.displayNick, to: &context.writer)
+        else { return 0 }
+        traffic.sent(command)
         let slice = context.writer.take()
         if let backlog { hold(slice, by: backlog, session) } else { emit(.send(session.id, slice)) }
         return slice.count

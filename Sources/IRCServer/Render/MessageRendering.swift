@@ -3,6 +3,7 @@ import ChatModel
 import IRCProtocol
 import Media
 import Rooms
+import WireBytes
 
 // Messages rendered as lines for clients.
 
@@ -28,9 +29,7 @@ enum MessageRendering {
         text: String, attachments: [ChatAttachment], isEncrypted: Bool, budget: Int, limits: LimitSettings,
         msgid: String? = nil, files: RoomFileLinks? = nil
     ) -> [IRCUtterance.Line] {
-        if attachments.isEmpty, text.utf8.count <= min(budget, limits.multilineMaxBytes), isOneCleanLine(text) {
-            return [IRCUtterance.Line(text)]
-        }
+        if attachments.isEmpty, isOneLine(text, budget: budget, limits: limits) { return [IRCUtterance.Line(text)] }
         var lines: [IRCUtterance.Line] = []
         var byteCount = 0
         var omitted = 0
@@ -68,10 +67,11 @@ enum MessageRendering {
         return lines
     }
 
-    /// Whether it is shown as it is: printable ASCII, as most texts are.
-    private static func isOneCleanLine(_ text: String) -> Bool {
+    /// Whether a text is certainly one line, and shown as it is: printable ASCII, as most texts are.
+    static func isOneLine(_ text: String, budget: Int, limits: LimitSettings) -> Bool {
+        guard 1...min(budget, limits.multilineMaxBytes) ~= text.utf8.count else { return false }
         var text = text
-        return !text.isEmpty && text.withUTF8 { bytes in bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
+        return text.withUTF8 { ByteScan.isPrintableASCII(UnsafeRawBufferPointer($0)) }
     }
 
     /// Removes the line ends around a text; blank outer lines are never shown.

@@ -389,7 +389,8 @@ package final class IRCSession {
 
     /// The items of a parameter that is separated by commas.
     static func list(_ param: String) -> [String] {
-        param.split(separator: ",").map(String.init)
+        guard param.utf8.contains(UInt8(ascii: ",")) else { return param.isEmpty ? [] : [param] }
+        return param.split(separator: ",").map(String.init)
     }
 
     /// Registration data and login of a client: most registered clients need none of it.

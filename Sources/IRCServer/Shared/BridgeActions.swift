@@ -6,7 +6,8 @@ import Rooms
 import Upstream
 public import WireBytes
 
-/// Requests of the bridge to its driver. Plain values; the driver's switch over them is the only impure place.
+/// Requests of the bridge to its driver. Plain values; the driver's switch over them is the only impure place. The rare
+/// ones are boxed, so that those of each message are small.
 public enum BridgeAction: Equatable {
     /// Queue bytes for one client.
     case send(ClientID, ByteSlice)
@@ -26,55 +27,55 @@ public enum BridgeAction: Equatable {
     /// Read the persisted tokens of a backend; answered by `tokensRead`.
     case readTokens(BackendID)
     /// Persist a backend's tokens; answered by `tokensSaved` once they are durable.
-    case saveTokens(BackendID, StoredTokens)
+    indirect case saveTokens(BackendID, StoredTokens)
     /// Read the credentials of a backend account; answered by `secretsRead`.
     case readSecrets(BackendID)
     /// Send a backend an HTTP request; answered by `backendAnswered`, within the request's time-out.
-    case callBackend(BackendCallID, BackendCallRequest)
+    indirect case callBackend(BackendCallID, BackendCallRequest)
     /// Open a connection for a room, with TLS from its first byte on when `isSecure`; answered by `upstreamConnected`
     /// or `upstreamClosed`.
-    case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
+    indirect case connectUpstream(RoomID, to: UpstreamEndpoint, isSecure: Bool, timeout: Duration)
     /// Start TLS on a room's connection, which is tunnelled through a proxy to `host`; answered by `upstreamSecured` or
     /// `upstreamClosed`.
-    case startTLS(RoomID, host: String)
+    indirect case startTLS(RoomID, host: String)
     case sendUpstream(RoomID, ByteSlice)
     /// Close a room's connection, after flushing or at once. No `upstreamClosed` is expected for it.
     case closeUpstream(RoomID, flush: Bool)
     /// Check a password on another thread; answered by `passwordChecked`, also on failure.
-    case checkPassword(PasswordCheck)
+    indirect case checkPassword(PasswordCheck)
     /// Hash a password on another thread; answered by `passwordHashed`, also on failure.
-    case hashPassword(PasswordHashing)
+    indirect case hashPassword(PasswordHashing)
     /// Persist changes, in the order of their tickets; answered by `storeSettled`, or by `storeOverflowed` when the
     /// write queue is full.
     case store(StoreTicket, [StoreOperation])
     /// Restore the state of a room that was just opened; answered by `roomLoaded`.
-    case loadRoom(RoomID, StoredRoomKey)
+    indirect case loadRoom(RoomID, StoredRoomKey)
     /// Read messages of a room: the first `limit` of a range of sequence numbers; answered by `messagesRead`, oldest
     /// first.
-    case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
+    indirect case readMessages(StoreReadID, StoredRoomKey, after: Int64, through: Int64, limit: Int)
     /// Locate a page of a room's history; answered by `placesFound`.
-    case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
+    indirect case findPlaces(StoreReadID, StoredRoomKey, StoredPageQuery)
     /// Take one step of a search in a room's messages; answered by `messagesSearched`.
-    case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
+    indirect case searchMessages(StoreReadID, StoredRoomKey, StoredSearch)
     /// Persist a file, for links to it; one of that name may exist already.
-    case keepFile(StoredFile)
+    indirect case keepFile(StoredFile)
     /// The order of a mirrored room has more rows; see `RoomSettings.isMirrored`.
     case logged(RoomID)
     /// What a mirror's tool brought is in a room's order.
-    case mirrored(StoredMirrored)
+    indirect case mirrored(StoredMirrored)
     /// What a mirror brought could not be stored and was not taken, by its tags.
-    case mirrorRefused(RoomID, tags: [StoredTag])
+    indirect case mirrorRefused(RoomID, tags: [StoredTag])
     /// A user in a mirrored room begins to write, or ceases to.
-    case typing(RoomID, nick: String, Bool)
+    indirect case typing(RoomID, nick: String, Bool)
     /// Persist an uploaded file, in the same place; answered by `uploadStored`.
-    case storeUpload(UploadID, StoredFile)
+    indirect case storeUpload(UploadID, StoredFile)
     /// Persist the record of an upload, for ``MediaSettings/uploads`` of the next process.
-    case keepUpload(UploadRecord)
+    indirect case keepUpload(UploadRecord)
     /// The verdict on the token of an upload.
     case uploadTokenChecked(UInt64, UploadTokenVerdict)
     /// The result of an upload: the link to the file, or the failure.
-    case uploaded(UploadID, Result<String, UploadFailure>)
-    case note(BridgeNote)
+    indirect case uploaded(UploadID, Result<String, UploadFailure>)
+    indirect case note(BridgeNote)
     /// Accept no more clients. No `clientOpened` follows.
     case closeListeners
     /// Shutdown is complete.

@@ -53,7 +53,7 @@ extension Room {
                 RoomReaction(
                     msgid: msgid, at: at, emoji: emoji, operation: operation, original: original,
                     isOnOwn: isAuthor(person, of: original, context), annotations: annotations), by: who),
-            to: RoomAudience(author: client, label: label, by: person))
+            to: RoomAudience(author: client, label: label, by: .former(person)))
     }
 
     func replyTags(_ original: RecentLog.Entry) -> [StoredTag] {

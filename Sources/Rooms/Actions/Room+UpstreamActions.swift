@@ -104,7 +104,7 @@ extension Room {
                     at: shownTime(edit.at, context), speaker: RoomSpeaker(person),
                     words: words(
                         (relayed ?? "") + (change ?? "* " + withNicks(edit.text, context)), of: edit, context),
-                    whole: original.msgid, replyTo: original.msgid)), to: RoomAudience(by: person))
+                    whole: original.msgid, replyTo: original.msgid)), to: RoomAudience(by: .present(author)))
     }
 
     func words(_ text: String, of edit: ChatEdit, _ context: RoomsContext) -> RoomMessage.Words {
@@ -141,7 +141,7 @@ extension Room {
                 RoomMessage(
                     msgid: msgid, at: at, isNotice: true, words: words(text, of: edit, context), whole: msgid,
                     replyTo: original.msgid)),
-            to: RoomAudience(by: editor.flatMap { context.identities[$0] }))
+            to: RoomAudience(by: editor.map { .present($0) }))
     }
 
     /// The author of a message, where the wire shows the edit as the author's own; nil: not theirs.

@@ -23,25 +23,30 @@ struct DeliveryConfirmation {
         case absent
     }
 
-    private let traits: DialectTraits
+    // Of the dialect's traits those that count here: they are asked for with each message.
+    private let promised: DialectTraits.Confirmation
+    private let messageIDOrigin: DialectTraits.MessageIDOrigin
+    private let acknowledgedByPeople: Bool
     private(set) var answers: Answers
     /// The session's frame count when an answer was missed; a pong that covers it decides.
     private(set) var doubtedAt: UInt64?
 
     init(_ traits: DialectTraits) {
-        self.traits = traits
+        promised = traits.confirmation
+        messageIDOrigin = traits.messageIDOrigin
+        acknowledgedByPeople = traits.acknowledgedByPeople
         answers = traits.confirmation == .none ? .absent : traits.confirmationIsGuess ? .presumed : .promised
     }
 
     /// The confirmation that the next message waits for.
     var confirmation: DialectTraits.Confirmation {
         guard answers != .absent else { return .none }
-        guard traits.confirmation == .none else { return traits.confirmation }
-        return traits.messageIDOrigin == .client ? .echoByID : .echoByText
+        guard promised == .none else { return promised }
+        return messageIDOrigin == .client ? .echoByID : .echoByText
     }
 
     /// Whether a pong confirms what was written before its ping.
-    var acceptsPongs: Bool { answers == .absent || traits.acknowledgedByPeople }
+    var acceptsPongs: Bool { answers == .absent || acknowledgedByPeople }
 
     /// The backend answered a message. Returns whether that was unexpected.
     mutating func answered() -> Bool {
@@ -49,7 +54,7 @@ struct DeliveryConfirmation {
         switch answers {
         case .promised: return false
         case .presumed:
-            if traits.confirmation != .none { answers = .promised }
+            if promised != .none { answers = .promised }
             return false
         case .absent:
             answers = .presumed

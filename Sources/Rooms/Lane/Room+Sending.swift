@@ -95,7 +95,8 @@ extension Room {
             lane.sent.append(UnidentifiedMessages.Entry(msgid: msgid, entry: entry, writtenAt: context.now.monotonic))
         }
         // Under the present nick; an old one may be free again.
-        let person = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
+        let author = origin.person ?? locals[puppet: origin.puppet]?.person
+        let person = author.flatMap { context.identities[$0] }
         let source = person?.source ?? origin.source
         let isErased = origin.puppet == .erased
         enter(
@@ -117,7 +118,6 @@ extension Room {
         noteArrival(of: origin, msgid: msgid, context)
         if isErased { recent.erase(msgid: msgid) } else { recent.went(up: entry.message.text, msgid: msgid) }
         let client = authorClient(origin, context)
-        let speaker = (origin.person ?? locals[puppet: origin.puppet]?.person).flatMap { context.identities[$0] }
         show(
             .said(
                 RoomMessage(
@@ -131,7 +131,7 @@ extension Room {
             to: RoomAudience(
                 // Labels are those of a connection; a later one has its own.
                 author: client, label: client == origin.client ? origin.label : nil,
-                twins: twins(of: client, origin, context), by: speaker))
+                twins: twins(of: client, origin, context), by: author.map { .present($0) }))
     }
 
     /// Notifies authors at shutdown that their messages remain queued for the restart.

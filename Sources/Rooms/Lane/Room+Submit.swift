@@ -55,7 +55,7 @@ extension Room {
     ) -> RoomReply {
         guard let member = locals[client], let person = context.identities[member.person] else { return .notInRoom }
         let msgid = context.messageID(backend: settings.backend, room: settings.upstreamRoom, sender: nil, id: nil)
-        let readers = RoomAudience(author: client, by: person)
+        let readers = RoomAudience(author: client, by: .present(member.person))
         guard let words else {
             let who = RoomSpeaker(person)
             if isEvent {

@@ -208,7 +208,7 @@ package class SendLane {
 
     /// - Parameter grant: the time of another pending write.
     final func arm(isOpen: Bool, also grant: MonotonicInstant?, _ context: RoomsContext) {
-        var due = [outbox.nextDeadline(maxAge: settings.queueMaxAge), grant].compactMap { $0 }.min()
+        var due = MonotonicInstant.earlier(outbox.nextDeadline(maxAge: settings.queueMaxAge), grant)
         if maySend(isOpen: isOpen),
             outbox.mayRecordAttempt(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty
         {

@@ -7,8 +7,8 @@ package final class MemoryLog {
     /// Approximate bytes of all messages: texts may be long, and may contain inline files.
     package static let maxBytes = 4 * 1024 * 1024
 
-    /// By sequence number, ascending; those before `first` are dropped.
-    private var rows: [StoredMessage] = []
+    /// By sequence number, ascending; those before `first` are dropped, and nil.
+    private var rows: [StoredMessage?] = []
     private var first = 0
     /// Approximate bytes of the messages.
     package private(set) var byteCount = 0
@@ -17,19 +17,19 @@ package final class MemoryLog {
 
     var isEmpty: Bool { first >= rows.count }
 
-    private var kept: ArraySlice<StoredMessage> { rows[first...] }
+    private var kept: some BidirectionalCollection<StoredMessage> { rows[first...].lazy.compactMap(\.self) }
 
-    package func append(_ message: StoredMessage) {
-        rows.append(message)
+    package func append(_ message: consuming StoredMessage) {
         byteCount += message.memoryByteCount
+        rows.append(message)
         makeRoom()
     }
 
     /// Drops the oldest messages.
     private func makeRoom() {
         while rows.count - first > Self.maxRows || byteCount > Self.maxBytes, first < rows.count {
-            byteCount -= rows[first].memoryByteCount
-            rows[first] = StoredMessage(sequence: rows[first].sequence, msgid: "", at: rows[first].at)
+            byteCount -= rows[first]?.memoryByteCount ?? 0
+            rows[first] = nil
             first += 1
         }
         // Half of the array is vacant: moving the others costs no more than filling it did.
@@ -40,11 +40,17 @@ package final class MemoryLog {
     }
 
     private func modify(_ msgid: String, _ change: (inout StoredMessage) -> Void) {
-        guard let index = rows[first...].lastIndex(where: { $0.msgid == msgid }) else { return }
-        byteCount -= rows[index].memoryByteCount
-        change(&rows[index])
-        byteCount += rows[index].memoryByteCount
+        guard let index = rows[first...].lastIndex(where: { $0?.msgid == msgid }) else { return }
+        update(index, change)
         makeRoom()
+    }
+
+    private func update(_ index: Int, _ change: (inout StoredMessage) -> Void) {
+        guard var row = rows[index] else { return }
+        byteCount -= row.memoryByteCount
+        change(&row)
+        byteCount += row.memoryByteCount
+        rows[index] = row
     }
 
     package func learn(_ upstreamID: ChatID, of msgid: String) { modify(msgid) { $0.learn(upstreamID) } }
@@ -59,11 +65,10 @@ package final class MemoryLog {
     @discardableResult
     package func takeBack(msgid: String) -> [StoredMessage] {
         var before: [StoredMessage] = []
-        for index in rows.indices.dropFirst(first) where rows[index].msgid == msgid || rows[index].wasDone(to: msgid) {
-            before.append(rows[index])
-            byteCount -= rows[index].memoryByteCount
-            rows[index].takeBack()
-            byteCount += rows[index].memoryByteCount
+        for index in rows.indices.dropFirst(first) {
+            guard let row = rows[index], row.msgid == msgid || row.wasDone(to: msgid) else { continue }
+            before.append(row)
+            update(index) { $0.takeBack() }
         }
         return before
     }
@@ -77,14 +82,12 @@ package final class MemoryLog {
     func erase(_ person: StoredPerson, in room: StoredRoomKey) -> StoredErasure {
         let msgids = Set(kept.lazy.filter { person.wrote($0, in: room) }.map(\.msgid))
         var erased = StoredErasure()
-        for index in rows.indices.dropFirst(first)
-        where !rows[index].isErased
-            && (msgids.contains(rows[index].msgid) || rows[index].target.map(msgids.contains) ?? false)
-        {
-            erased.count(rows[index].kind)
-            byteCount -= rows[index].memoryByteCount
-            rows[index].erase()
-            byteCount += rows[index].memoryByteCount
+        for index in rows.indices.dropFirst(first) {
+            guard let row = rows[index], !row.isErased,
+                msgids.contains(row.msgid) || row.target.map(msgids.contains) ?? false
+            else { continue }
+            erased.count(row.kind)
+            update(index) { $0.erase() }
         }
         return erased
     }
@@ -108,10 +111,6 @@ package final class MemoryLog {
 }
 
 extension StoredMessage {
-    fileprivate init(sequence: Int64, msgid: String, at: ChatTimestamp) {
-        self.init(sequence: sequence, msgid: msgid, at: at, nick: "", source: "", text: "")
-    }
-
     /// Approximate bytes of the message in memory.
     package var memoryByteCount: Int {
         var count = 512 + text.utf8.count + (sentAs?.utf8.count ?? 0)

@@ -135,6 +135,9 @@ package final class RecentLog {
         return lastSequence
     }
 
+    /// The time that a message was shown with; nil: it is not here.
+    func time(of msgid: String) -> ChatTimestamp? { slot(of: msgid).map { ring[$0].at } }
+
     func entry(msgid: String) -> Entry? { slot(of: msgid).map { ring[$0] } }
 
     func entry(upstreamID: ChatID) -> Entry? { slot(of: upstreamID, SlotTable.hash(upstreamID)).map { ring[$0] } }

@@ -1,5 +1,6 @@
 import BridgeTypes
 import ChatModel
+import Identities
 import WireBytes
 
 /// The upstream people in a room, and names for frames with an id alone.
@@ -9,15 +10,29 @@ final class UpstreamMembers {
     /// Shortest interval between typing notices of one person.
     private static let typingNoticeInterval: Duration = .seconds(3)
 
-    private struct Member {
+    private final class Member {
+        let person: PersonID
         var lastSeen: MonotonicInstant
         /// IRC shows them as typing.
         var isTypingShown = false
         /// Time of the last typing notice on IRC.
         var typingToldAt: MonotonicInstant?
+        /// As they last spoke, and the state of the identities then.
+        var speaker: (who: RoomSpeaker, revision: UInt64)?
+
+        init(_ person: PersonID, lastSeen: MonotonicInstant) {
+            self.person = person
+            self.lastSeen = lastSeen
+        }
     }
 
-    private var members: [PersonID: Member] = [:]
+    private enum ByPerson: ObjectKeying {
+        static func key(of member: Member) -> PersonID { member.person }
+    }
+
+    private var members = KeyedObjects<ByPerson>()
+    /// Of the members, how many IRC shows as typing.
+    private var typingCount = 0
     /// The shared nick of people without one of their own, and its last use.
     private(set) var shared: (person: PersonID, lastSeen: MonotonicInstant)?
     private var names: [ChatID: String] = [:]
@@ -28,24 +43,36 @@ final class UpstreamMembers {
     /// In a fixed order.
     var people: [PersonID] { members.keys.sorted { $0.rawValue < $1.rawValue } }
 
+    /// The member as shown with their messages.
+    func speaker(_ person: PersonID, _ identities: IdentityMap) -> RoomSpeaker? {
+        guard let member = members[person] else { return nil }
+        if let known = member.speaker, known.revision == identities.speakerRevision { return known.who }
+        guard let who = identities[person].map(RoomSpeaker.init) else { return nil }
+        member.speaker = (who, identities.speakerRevision)
+        return who
+    }
+
     func contains(_ person: PersonID) -> Bool { members[person] != nil }
 
     func lastSeen(_ person: PersonID) -> MonotonicInstant? { members[person]?.lastSeen }
 
     /// They joined, or acted.
     func seen(_ person: PersonID, at now: MonotonicInstant) {
-        members[person, default: Member(lastSeen: now)].lastSeen = now
+        if !acts(person, at: now) { members.insert(Member(person, lastSeen: now)) }
     }
 
     /// They acted. False: they are not in the room.
     func acts(_ person: PersonID, at now: MonotonicInstant) -> Bool {
-        guard let place = members.index(forKey: person) else { return false }
-        members.values[place].lastSeen = now
+        guard let member = members[person] else { return false }
+        member.lastSeen = now
         return true
     }
 
     /// - Returns: whether they were present.
-    func remove(_ person: PersonID) -> Bool { members.removeValue(forKey: person) != nil }
+    func remove(_ person: PersonID) -> Bool {
+        _ = stopsTyping(person)
+        return members.remove(person) != nil
+    }
 
     // MARK: - The shared nick
 
@@ -65,16 +92,19 @@ final class UpstreamMembers {
     /// Records typing. Returns whether to notify IRC; rate-limited also across messages and stops, so that a flood of
     /// frames is no flood of notices.
     func types(_ person: PersonID, at now: MonotonicInstant) -> Bool {
-        if let told = members[person]?.typingToldAt, now - told < Self.typingNoticeInterval { return false }
-        members[person]?.typingToldAt = now
-        members[person]?.isTypingShown = true
+        guard let member = members[person] else { return true }
+        if let told = member.typingToldAt, now - told < Self.typingNoticeInterval { return false }
+        member.typingToldAt = now
+        if !member.isTypingShown { typingCount += 1 }
+        member.isTypingShown = true
         return true
     }
 
     /// Returns whether IRC showed them as typing.
     func stopsTyping(_ person: PersonID) -> Bool {
-        guard isTypingShown(person) else { return false }
-        members[person]?.isTypingShown = false
+        guard typingCount > 0, let member = members[person], member.isTypingShown else { return false }
+        member.isTypingShown = false
+        typingCount -= 1
         return true
     }
 

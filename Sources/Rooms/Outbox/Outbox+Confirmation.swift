@@ -116,7 +116,7 @@ extension Outbox {
 
     /// The time at which the oldest unconfirmed entry was written; nil: none is, or only doubtful ones.
     var oldestWritten: MonotonicInstant? {
-        guard case .written(let at)? = lists.first(.written).flatMap({ lists[$0] })?.state else { return nil }
+        guard let slot = lists.first(.written), case .written(let at)? = lists[slot]?.state else { return nil }
         return at
     }
 

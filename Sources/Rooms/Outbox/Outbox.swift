@@ -216,7 +216,7 @@ struct Outbox {
     var oldestUnknown: OutboxEntry? { hasUnknown ? lists.first(.open).flatMap { lists[$0] } : nil }
     /// The oldest unknown entry, where no history can resolve it.
     private var oldestUnresolvable: OutboxEntry? { historyResolves ? nil : oldestUnknown }
-    var hasDoubtful: Bool { lists.last(.open).flatMap { lists[$0] }?.state == .doubtful }
+    var hasDoubtful: Bool { lists.last(.open).map { lists[$0]?.state == .doubtful } ?? false }
     /// An entry can be written.
     var hasQueued: Bool { mutating get { nextSlot() != nil } }
     /// An entry waits for the store.
@@ -236,12 +236,11 @@ struct Outbox {
 
     private mutating func queue(_ entry: OutboxEntry) -> Int {
         let slot = lists.append(entry, to: .queued)
-        takeTurn(slot)
+        takeTurn(slot, entry)
         return slot
     }
 
-    private mutating func takeTurn(_ slot: Int) {
-        guard let entry = lists[slot] else { return }
+    private mutating func takeTurn(_ slot: Int, _ entry: OutboxEntry) {
         let line = turns.append(slot, entry)
         lists.modify(slot) { $0.line = line }
     }
@@ -363,7 +362,7 @@ struct Outbox {
             }
             change(slot, to: .queued)
             lists.move(slot, to: .queued)
-            takeTurn(slot)
+            if let entry = lists[slot] { takeTurn(slot, entry) }
         }
         guard let last = refused.max(), last > ticket else { return gone }
         var slot = lists.first(.accepting)
@@ -423,7 +422,7 @@ struct Outbox {
     }
 
     private mutating func spendTurn(_ slot: Int) {
-        if let entry = lists[slot] { turns.take(slot, of: entry.turn) }
+        if let turn = lists[slot]?.turn { turns.take(slot, of: turn) }
     }
 
     /// The next entry whose attempt is persisted; nil: none.
@@ -445,7 +444,7 @@ struct Outbox {
     private mutating func wrote(_ slot: Int, at now: MonotonicInstant, _ frameCount: UInt64) {
         change(slot, to: .written(at: now))
         lists.modify(slot) { ($0.writtenAt, $0.frameCount) = (now, frameCount) }
-        if let entry = lists[slot] { countText(entry) }
+        if matchesTexts, let entry = lists[slot] { countText(entry) }
     }
 
     // MARK: - The link
@@ -775,8 +774,8 @@ struct Outbox {
     mutating func nextDeadline(maxAge: Duration) -> MonotonicInstant? {
         var due: MonotonicInstant?
         func add(_ time: MonotonicInstant) { due = due.map { min($0, time) } ?? time }
-        if let oldest = lists.oldest.flatMap({ lists[$0] }) { add(oldest.acceptedAt + maxAge) }
-        if let slot = nextUnannounced(), let entry = lists[slot] { add(entry.acceptedAt + Self.announceAfter) }
+        if let oldest = lists.oldest, let at = lists[oldest]?.acceptedAt { add(at + maxAge) }
+        if let slot = nextUnannounced(), let at = lists[slot]?.acceptedAt { add(at + Self.announceAfter) }
         if let entry = oldestUnresolvable { add(entry.acceptedAt + Self.unknownAge) }
         if let oldestWritten { add(oldestWritten + Self.confirmationWait) }
         if let due = delivered.due { add(due) }

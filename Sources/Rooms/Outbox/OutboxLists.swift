@@ -54,7 +54,8 @@ struct OutboxLists {
         slots.indices.contains(slot) && slots[slot].entry != nil && slots[slot].serial == serial
     }
 
-    subscript(slot: Int) -> OutboxEntry? { slots[slot].entry }
+    /// Lent, since entries are large: one property of an entry costs no copy of the others.
+    subscript(slot: Int) -> OutboxEntry? { _read { yield slots[slot].entry } }
 
     mutating func modify(_ slot: Int, _ body: (inout OutboxEntry) -> Void) {
         guard var entry = slots[slot].entry.take() else { return }

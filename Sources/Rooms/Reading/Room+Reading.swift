@@ -10,7 +10,7 @@ import WireBytes
 extension Room {
     /// Sends a delivery receipt for a message, where the wire expects one.
     func reportDelivery(of message: ChatMessage, _ context: RoomsContext) {
-        guard settings.dialect.traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
+        guard traits.reportsDelivery, link.isUp, !message.isSelf, let id = message.id,
             // A member with an own link does not use the room's.
             let member = locals.values.filter({ ownLink(of: $0, context) == nil })
                 .min(by: { $0.client.rawValue < $1.client.rawValue }),

@@ -1,4 +1,5 @@
 import BridgeTypes
+import WireBytes
 
 /// Rules for message texts common to all front ends.
 package enum MessageText {
@@ -44,9 +45,14 @@ package enum MessageText {
         return String(words.last == "\u{1}" ? words.dropLast() : words)
     }
 
+    private static func hasControls(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { !ByteScan.has(noByteBelow: 0x20, UnsafeRawBufferPointer($0)) }
+    }
+
     /// Text without IRC formatting codes: bold, italics, underline, strikethrough, monospace, reverse, reset, colours.
     package static func withoutFormatting(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 < 0x20 }) else { return text }
+        guard hasControls(text) else { return text }
         var out = String.UnicodeScalarView()
         let scalars = Array(text.unicodeScalars)
         var index = 0

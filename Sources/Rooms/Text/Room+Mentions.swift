@@ -1,4 +1,5 @@
 import Identities
+import WireBytes
 
 // Mentions in the text of either side: IRC users write nicks, upstream people display names.
 //
@@ -16,19 +17,17 @@ extension Room {
 
     /// An IRC user's text, with names in place of upstream people's nicks.
     func withNames(_ text: String, _ context: RoomsContext) -> String {
-        rewritten(text, maxWords: 1) { nick in
-            guard !nick.utf8.contains(0x20), let (id, person) = context.identities.person(nick: nick),
-                slots.contains(id)
-            else { return nil }
+        rewritten(text, maxWords: 1, where: { !$0.contains(0x20) }) { nick in
+            guard let (id, person) = context.identities.person(nick: nick), slots.contains(id) else { return nil }
             return person.kind == .local || person.realname.isEmpty ? nick : person.realname
         }
     }
 
     /// Upstream text, with nicks in place of names of people.
     func withNicks(_ text: String, _ context: RoomsContext) -> String {
-        rewritten(text, maxWords: Self.maxMentionWords) { name in
-            // Most words before a comma or a colon are no name, and making a nick of each would double the cost.
-            guard context.identities.isRemote(realname: name) else { return nil }
+        // Most words before a comma or a colon are no name, and making a nick of each would double the cost.
+        let mayBeName = { context.identities.isRemote(realname: $0) }
+        return rewritten(text, maxWords: Self.maxMentionWords, where: mayBeName) { name in
             let maker = NickGenerator(settings: context.settings.nicks)
             let base = maker.nick(name: name, id: name)
             var found: String?
@@ -49,8 +48,13 @@ extension Room {
         }
     }
 
-    /// - Parameter replacement: the replacement of a mention; nil: it is none.
-    private func rewritten(_ text: String, maxWords: Int, _ replacement: (String) -> String?) -> String {
+    /// - Parameters:
+    ///   - mayBeName: a quick look at the bytes of a possible name.
+    ///   - replacement: the replacement of a mention; nil: it is none.
+    private func rewritten(
+        _ text: String, maxWords: Int, where mayBeName: (UnsafeRawBufferPointer) -> Bool,
+        _ replacement: (String) -> String?
+    ) -> String {
         var text = text
         let changed: String? = text.withUTF8 { bytes in
             guard Mention.mayBe(in: bytes) else { return nil }
@@ -61,7 +65,9 @@ extension Room {
             var copied = 0
             var left = Self.maxMentions
             func replace(_ range: Range<Int>) -> Bool {
-                guard let other = replacement(part(range)) else { return false }
+                guard mayBeName(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[range])),
+                    let other = replacement(part(range))
+                else { return false }
                 out += part(copied..<range.lowerBound) + other
                 copied = range.upperBound
                 return true
@@ -98,12 +104,11 @@ private enum Mention {
 
     /// A quick look: a name may begin behind an `@`, or end before a colon or comma.
     static func mayBe(in bytes: Bytes) -> Bool {
-        var place = 0
-        while place < bytes.count {
-            let byte = bytes[place]
-            if byte == UInt8(ascii: "@") { return true }
-            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: ","), isEndOfAddress(place, in: bytes) { return true }
-            place &+= 1
+        let (at, colon, comma) = (UInt8(ascii: "@"), UInt8(ascii: ":"), UInt8(ascii: ","))
+        var start = 0
+        while let place = ByteScan.firstOffset(of: at, colon, comma, in: UnsafeRawBufferPointer(bytes), from: start) {
+            if bytes[place] == at || isEndOfAddress(place, in: bytes) { return true }
+            start = place + 1
         }
         return false
     }
@@ -126,11 +131,12 @@ private enum Mention {
 
     /// The end of a name at the beginning of the text, followed by `: ` or `, `, or by the end.
     static func addressEnd(in bytes: Bytes, from start: Int, maxBytes: Int) -> Int? {
-        let end = min(bytes.count, start + maxBytes + 1)
+        let front = UnsafeRawBufferPointer(bytes).prefix(start + maxBytes + 1)
         guard
-            let place = bytes[start..<end].firstIndex(where: {
-                $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ",") || $0 == 0x0A
-            }), bytes[place] != 0x0A
+            let place = ByteScan.firstOffset(
+                of: UInt8(ascii: ":"), UInt8(ascii: ","), 0x0A, in: UnsafeRawBufferPointer(rebasing: front), from: start
+            ),
+            bytes[place] != 0x0A
         else { return nil }
         return isEndOfAddress(place, in: bytes) && place > start ? place : nil
     }

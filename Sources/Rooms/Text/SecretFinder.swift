@@ -3,7 +3,7 @@ import Upstream
 
 /// Finds secrets in messages. Built once for a set of secrets, so that a text without any costs one look at each of its
 /// bytes, for any number of secrets.
-package struct SecretFinder {
+package final class SecretFinder {
     /// Layers of percent-encoding that are decoded; no client opens a link with more.
     private static let maxLayers = 2
     /// Tokens are longer. A shorter secret may be a password that is an ordinary word: redacting it would alter texts,
