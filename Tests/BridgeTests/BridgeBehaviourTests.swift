@@ -323,6 +323,20 @@ struct BridgeBehaviourTests {
         #expect(fanOuts == [1000, 1000, 1000, 1000], "a JOIN and a PRIVMSG, each for two ways of showing them")
     }
 
+    @Test("messages of one read are one action for the clients that are shown them alike")
+    func fanOutOfManyMessages() throws {
+        let harness = try Self.harness()
+        for client in UInt64(1)...2 { Self.enter(harness, client, caps: "") }
+        let upstream = ScriptedUpstream()
+        let frames = (1...5).flatMap { upstream.frame(Array(Self.message($0).utf8), isBinary: false) }
+        frames.withUnsafeBytes { harness.bridge.upstreamReceived(RoomID(index: 0), $0, now: harness.clock.now) }
+        let lines = harness.bridge.takeActions().compactMap { action -> [Substring]? in
+            if case .fanOut(let bytes, _, _) = action { bytes.text.split(separator: "\r\n") } else { nil }
+        }
+        #expect(lines.count == 1)
+        #expect(lines.joined().filter { $0.contains(" PRIVMSG ") }.count == 5)
+    }
+
     @Test("ten thousand people leave in one sweep after half an hour")
     func massLeave() throws {
         let harness = try Self.harness()

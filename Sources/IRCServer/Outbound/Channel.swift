@@ -270,7 +270,7 @@ final class Channel {
     }
 
     private func send(_ bytes: ByteSlice, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
-        if !group.clients.isEmpty { outbound.emit(.fanOut(bytes, group.clients, except: except)) }
+        if !group.clients.isEmpty { outbound.fanOut(bytes, to: group.clients, except: except) }
         for client in group.held where client != except { outbound.hold(bytes, for: client, in: room.id) }
     }
 

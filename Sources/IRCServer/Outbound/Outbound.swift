@@ -24,6 +24,10 @@ package final class Outbound {
 
     func emit(_ action: BridgeAction) { actions.append(action) }
 
+    func fanOut(_ bytes: ByteSlice, to clients: [ClientID], except: ClientID?) {
+        actions.fanOut(bytes, to: clients, except: except)
+    }
+
     func insert(_ session: IRCSession) { sessions.insert(session) }
     func remove(_ client: ClientID) { sessions.remove(client) }
 

@@ -109,6 +109,19 @@ package final class BridgeActions {
         list.append(action)
     }
 
+    /// Queues bytes for many clients. What the same clients get right behind it, as where a read brought many messages,
+    /// is one action.
+    package func fanOut(_ bytes: ByteSlice, to clients: [ClientID], except: ClientID?) {
+        takeOver()
+        if case .fanOut(let before, let others, let other) = list.last, other == except, others == clients,
+            let both = before.extended(by: bytes)
+        {
+            list[list.count - 1] = .fanOut(both, clients, except: except)
+        } else {
+            list.append(.fanOut(bytes, clients, except: except))
+        }
+    }
+
     /// Queries the store behind all changes made so far.
     package func ask(_ question: BridgeAction) {
         takeOver()
