@@ -592,6 +592,13 @@ class Audit:
             (client.name, connection): self.life_of(client, connection)
             for client in self.clients.values() for connection in client.begins}
         self.unkept = [self.unkept_since(life) for life in range(len(self.lives))]
+        # {(what a line is known by, msgid, time): the newest process that showed it so}
+        last_so = {}
+        for client in self.clients.values():
+            for one in client.shown:
+                if one.time is not None:
+                    so = name_of(one), one.msgid, one.time
+                    last_so[so] = max(last_so.get(so, -1), self.life[client.name, one.connection])
         for life, (_, end) in enumerate(self.lives):
             since = self.unkept[life]
             if since is None or end == 1 << 62:
@@ -609,6 +616,11 @@ class Audit:
                 name_of(one) for client in self.clients.values() for one in client.shown
                 if one.t < since - MOMENT
                 and self.life[client.name, one.connection] > (self.forgotten.get(name_of(one)) or [-1])[-1])
+            # What was shown a moment before nothing could be kept was kept, where a later process shows it as it was.
+            held.difference_update(
+                name_of(one) for client in self.clients.values() for one in client.shown
+                if one.t < since and self.life[client.name, one.connection] == life
+                and last_so.get((name_of(one), one.msgid, one.time), -1) > life)
             for name in held:
                 self.forgotten[name].append(life)
         # By how often they had been forgotten, messages' msgids and when they were first shown.
@@ -629,7 +641,6 @@ class Audit:
                         self.first_again[which] = min(self.first_again.get(which, one.t), one.t)
                 if one.time is not None and name_of(one) in self.forgotten:
                     shown[name_of(one)].add((one.msgid, one.time))
-        # What was shown a moment before nothing could be kept may have been kept, and then is what it was.
         self.anew = {name for name, values in shown.items() if len(values) > 1}
 
     def unkept_since(self, life):
@@ -1040,13 +1051,19 @@ class Audit:
                     last.connection, one.connection))
             elif client.asks:
                 self.find(way, "doubled", room.wire, what + "though it asks for old lines itself")
-            elif any((between, room.name) in client.member for between in range(last.connection + 1, one.connection)):
-                # "Once, over the next connection."
-                self.find(way, "doubled", room.wire, what + "over connections %d and %d, and not between" % (
-                    last.connection, one.connection))
-            elif client.is_acknowledged(last) and not self.could_not_be_written(client, last, one):
-                self.find(way, "doubled", room.wire, what + "though the first was acknowledged over connection %d" % (
-                    last.connection))
+            else:
+                # "Once, over the next connection"; of a process that could not write down the acknowledgement, over the next
+                # of another.
+                is_lost = client.is_acknowledged(last) and self.could_not_be_written(client, last, one)
+                before_it = self.life[client.name, last.connection] if is_lost else None
+                if any(
+                        (between, room.name) in client.member and self.life[client.name, between] != before_it
+                        for between in range(last.connection + 1, one.connection)):
+                    self.find(way, "doubled", room.wire, what + "over connections %d and %d, and not between" % (
+                        last.connection, one.connection))
+                elif client.is_acknowledged(last) and not is_lost:
+                    self.find(way, "doubled", room.wire, what + "though the first was acknowledged over connection %d" % (
+                        last.connection))
 
     def could_not_be_written(self, client, last, one):
         """"Written down a moment later, and only where the disk takes it": when the process died before that, the line comes

@@ -437,10 +437,10 @@ def spoken():
     return run
 
 
-def forgotten_and_gone(is_between=False):
+def forgotten_and_gone(is_between=False, is_twice=False):
     """As `forgotten`, without a history: what was shown then lies in a gap. Who asks takes the newest page, which begins in
     front of what was forgotten. What was shown a moment before the relay said so, in front of that, had been kept
-    (`is_between`).
+    (`is_between`), and is so still when the next process dies alike (`is_twice`).
     """
     run = Run()
     run.enter(*CLIENTS)
@@ -460,10 +460,31 @@ def forgotten_and_gone(is_between=False):
         run.acknowledge(client)
     run.restart()
     run.place.update({(client, "loft"): 3 for client in CLIENTS})
+    if is_twice:
+        for client in CLIENTS:
+            run.enter(client)
+            run.unkept(client)
+        run.tick(1000)
+        run.restart()
+        run.known["dora@web", "loft"] = run.order["loft"][-1]["msgid"]
     run.person("Ann", "loft", show=False)
     run.gap("loft", begin, run.t)
     run.enter(*CLIENTS)
     run.person("Ben", "loft")
+    return run
+
+
+def acknowledged_on_a_full_disk():
+    """What was acknowledged when nothing could be written comes again, over the next connection to the next process."""
+    run = Run()
+    run.enter(*CLIENTS)
+    run.person("Ann", "reef")
+    run.tick(1000)
+    run.unkept()
+    run.leave("bob@desk")
+    run.enter("bob@desk")
+    run.tick(1000)
+    run.restart()
     return run
 
 
@@ -992,6 +1013,12 @@ class Clean(unittest.TestCase):
             with self.subTest(offsets):
                 self.check(set_slowly(*offsets, 700).finish())
 
+    def test_acknowledged_on_a_full_disk(self):
+        run = acknowledged_on_a_full_disk()
+        run.place["bob@desk", "reef"] = 0
+        run.enter(*CLIENTS)
+        self.check(run.finish())
+
     def test_forgotten_for_good(self):
         """Who is at a line that is forgotten asks for the newest instead, and has what stood before it once more, behind it."""
         self.check(forgotten_for_good())
@@ -1126,8 +1153,9 @@ class Clean(unittest.TestCase):
 
     def test_forgotten_and_never_shown_again(self):
         for is_between in (False, True):
-            with self.subTest(is_between):
-                self.check(forgotten_and_gone(is_between).finish())
+            for is_twice in (False, is_between):
+                with self.subTest(is_between=is_between, is_twice=is_twice):
+                    self.check(forgotten_and_gone(is_between, is_twice).finish())
 
     def test_forgotten_and_fetched_behind_what_came_again(self):
         run = Run()
@@ -1424,6 +1452,14 @@ class Broken(unittest.TestCase):
         run.enter("bob@desk")
         run.show("bob@desk", "reef", line)
         self.check(run.finish(), ("down", "doubled", "past"))
+
+    def test_doubled_over_a_later_connection_to_the_next_process(self):
+        run = acknowledged_on_a_full_disk()
+        run.enter(*CLIENTS)
+        run.leave("bob@desk")
+        run.enter("bob@desk")
+        run.show("bob@desk", "reef", run.order["reef"][-1])
+        self.check(run.finish(), ("down", "doubled", "past"), some_text="not between")
 
     def test_doubled_after_a_kill_long_after(self):
         """What it said to others, before or to the next process, is no word about this one."""
