@@ -3,6 +3,7 @@
 import random
 import time
 
+from fulldisk import fill_disk
 from marks import slow
 from mirrors import (
     DEEP, TOOLS, account_for, await_number, irc_numbers, mirrored, numbers, on_tools, say_all, visible,
@@ -35,8 +36,11 @@ def doubles(tool, count):
     return 0 if tool in TELLS_APART else count
 
 
-def check(m, tool, count, extra=0):
+def check(m, tool, count, extra=0, known=0):
+    """`known`: how many messages may come again in another request."""
     found = await_number(m, tool, "n", count - 1, patience=120)
+    if tool == "json" and known is not None:
+        assert m.tools.state(tool)["known"] == known, "%d came again" % m.tools.state(tool)["known"]
     if tool in TELLS_APART:
         for message in found:
             message["answered"] = True
@@ -169,6 +173,43 @@ def killed_behind_a_batch(m, tool):
     repeated = m.tools.state(tool)["repeated"]
     assert repeated >= 4, "%d repeated" % repeated
     return "%d repeated under their keys" % repeated
+
+
+def killed_on_a_full_disk(m, tool):
+    """How many messages the receiver has to tell by their ids."""
+    table, count = m.mirror(tool, batch={"max_messages": 50, "max_wait": "50ms"}), 1
+    m.open(table)
+    ann = m.irc("ann")
+    m.backend.say("Remy", "n 0")
+    await_number(m, tool, "n", 0)
+    fill_disk(m.bridge.process.pid)
+    while not m.bridge.log_entries("store-failing"):
+        for _ in range(20):
+            m.backend.say("Remy", "n %d %s" % (count, "x" * 300))
+            count += 1
+        ann.expect_text("n %d %s" % (count - 1, "x" * 300))
+        assert count < 3000, "3000 messages were stored on a full disk"
+    m.backend.say("Remy", "n %d" % count)
+    await_number(m, tool, "n", count)
+    m.kill()
+    m.open(table)
+    m.backend.say("Remy", "n %d" % (count + 1))
+    check(m, tool, count + 2, known=None)
+    return m.tools.state(tool)["known"]
+
+
+@mirrored(json="json")
+def killed_on_a_full_disk_without_a_history(m):
+    """What was said then is nowhere but in the tool."""
+    assert killed_on_a_full_disk(m, "json") == 0
+
+
+@mirrored(wire="plainjson", json="json")
+def killed_on_a_full_disk_with_a_history(m):
+    """The next process takes what was said from the backend, and does not know that it was posted: it comes under its id."""
+    known = killed_on_a_full_disk(m, "json")
+    assert known, "nothing came again"
+    return "%d came again" % known
 
 
 @slow("waits for a limit of the tool's own")

@@ -25,7 +25,9 @@ class JSONTool(Tool):
     def __init__(self, name):
         super().__init__(name)
         self.keys = {}
+        # How often a request came again, and messages in another one.
         self.repeated = 0
+        self.ids, self.known = set(), 0
 
     async def take(self, request):
         if request.path == "/api/messages" and request.method == "GET":
@@ -58,6 +60,10 @@ class JSONTool(Tool):
             return Answer(200, {"repeated": True})
         self.keys[key] = [message["id"] for message in messages]
         for message in messages:
+            if (message["room"], message["id"]) in self.ids:
+                self.known += 1
+                continue
+            self.ids.add((message["room"], message["id"]))
             self.apply(message)
         return Answer(200, {"taken": len(messages)})
 

@@ -229,7 +229,8 @@ class Control:
     async def op_state(self, service):
         return {
             "messages": len(service.tool.messages), "requests": len(service.requests), "echoes": service.echoes,
-            "faults": service.faults.active, "repeated": getattr(service.tool, "repeated", 0), "open": service.site is not None}
+            "faults": service.faults.active, "repeated": getattr(service.tool, "repeated", 0),
+            "known": getattr(service.tool, "known", 0), "open": service.site is not None}
 
     async def op_fault(self, service, kind, count=None, **arguments):
         service.faults.set(kind, count, **arguments)

@@ -144,8 +144,7 @@ import Testing
         // Slack's own words begin with the nick alone.
         if row.tool != .slack { wording.username = "{nick} ({channel})" }
         wording.avatarURL = "https://a.org/{nick}%20.png"
-        let requests = row.tool.form.requests(
-            for: [row.post], wording, secret: nil, now: ChatTimestamp(milliseconds: 0))
+        let requests = row.tool.form.requests(for: [row.post], wording)
         #expect(requests.map { String(decoding: $0.body, as: UTF8.self).isEmpty } == row.bodies.map(\.isEmpty))
         for (request, body) in zip(requests, row.bodies) {
             if !body.isEmpty { #expect(try JSONValue(parsing: request.body).sorted == JSONValue(parsing: body).sorted) }
@@ -176,8 +175,7 @@ import Testing
         let form = tool.form
         var post = Self.post(.message(MarkedText(plain: String(repeating: "*_word ", count: 8000))))
         post.origin = OriginChain().passing(OriginChain.Place(room: "lobby", of: "one"))
-        let requests = form.requests(
-            for: [post, post], MirrorWording(), secret: nil, now: ChatTimestamp(milliseconds: 0))
+        let requests = form.requests(for: [post, post], MirrorWording())
         #expect(requests.count > 4)
         #expect(Set(requests.map(\.posts)) == [0..<1, 1..<2])
         for request in requests {
@@ -197,9 +195,7 @@ import Testing
     func theNickIsSeenWhateverTheName(_ tool: MirrorTool) throws {
         var wording = MirrorWording()
         wording.username = "IRC"
-        let requests = tool.form.requests(
-            for: [Self.post(.message(MarkedText(plain: "hi")))], wording, secret: nil,
-            now: ChatTimestamp(milliseconds: 0))
+        let requests = tool.form.requests(for: [Self.post(.message(MarkedText(plain: "hi")))], wording)
         let hasNick = tool == .slack || tool == .teams ? "IRC" : "ann"
         #expect(String(decoding: try #require(requests.first).body, as: UTF8.self).contains(hasNick))
     }
@@ -212,8 +208,7 @@ import Testing
     func discordNames(_ nick: String, _ name: String) throws {
         var post = Self.post(.message(MarkedText(plain: "hi")))
         post.speaker.nick = nick
-        let requests = DiscordForm().requests(
-            for: [post], MirrorWording(), secret: nil, now: ChatTimestamp(milliseconds: 0))
+        let requests = DiscordForm().requests(for: [post], MirrorWording())
         #expect(try JSONValue(parsing: try #require(requests.first).body)["username"]?.string == name)
     }
 
@@ -221,16 +216,14 @@ import Testing
         let posts = [Self.hello, Self.action]
         let now = ChatTimestamp(milliseconds: 1_700_000_000_999)
         let form = JSONForm()
-        let request = try #require(
-            form.requests(for: posts, MirrorWording(), secret: MirrorSecret(Array("secret".utf8)), now: now).first)
+        let unsigned = try #require(form.requests(for: posts, MirrorWording()).first)
+        let request = form.signed(unsigned, by: MirrorSecret(Array("secret".utf8)), now: now)
         #expect(request.posts == 0..<2)
         let headers = HTTPHeaders(request.headers.map { ($0.name, $0.value) })
         #expect(headers.first("Chatbridge-Timestamp") == "1700000000")
-        let again = form.requests(
-            for: posts, MirrorWording(), secret: nil, now: ChatTimestamp(milliseconds: 0)
-        ).first
-        let key = again?.headers.first { $0.name == "Idempotency-Key" }?.value
+        let key = unsigned.headers.first { $0.name == "Idempotency-Key" }?.value
         #expect(key != nil && key == headers.first("Idempotency-Key"))
+        #expect(form.requests(for: posts, MirrorWording()) == [unsigned])
         // What is sent is what a hook takes.
         let hook = HookRequest(headers: headers, body: request.body, at: now)
         guard case .arrivals(let arrivals, answer: nil) = form.read(hook, secret: MirrorSecret(Array("secret".utf8)))

@@ -16,7 +16,8 @@ struct NetworkOutletTests {
     @Test("each goes out when the one before is delivered, and their ids come together")
     func inOrder() {
         var outlet = NetworkOutlet()
-        #expect(outlet.post(posts, isAgain: false) == .post(posts[0]))
+        outlet.begin(posts)
+        #expect(outlet.next == .post(posts[0]))
         #expect(outlet.delivered(id: nil) == .post(posts[1]))
         #expect(outlet.delivered(id: "m1") == .settled(.taken(ids: [nil, "m1"])))
     }
@@ -24,21 +25,22 @@ struct NetworkOutletTests {
     @Test("what was delivered is not said again when the rest is")
     func again() {
         var outlet = NetworkOutlet()
-        _ = outlet.post(posts, isAgain: false)
+        outlet.begin(posts)
         _ = outlet.delivered(id: "m0")
         #expect(outlet.failed("lost", isFinal: false) == .settled(.later(reason: "lost", after: nil)))
-        #expect(outlet.post(posts, isAgain: true) == .post(posts[1]))
+        #expect(outlet.next == .post(posts[1]))
         #expect(outlet.delivered(id: "m1") == .settled(.taken(ids: ["m0", "m1"])))
     }
 
     @Test("a refused one is passed over, and alone it is the outcome")
     func refused() {
         var outlet = NetworkOutlet()
-        _ = outlet.post(posts, isAgain: false)
+        outlet.begin(posts)
         #expect(outlet.failed("no", isFinal: true) == .post(posts[1]))
         #expect(outlet.delivered(id: nil) == .settled(.taken(ids: [nil, nil])))
         #expect(outlet.refusal == "no")
-        #expect(outlet.post([posts[1]], isAgain: false) == .post(posts[1]))
+        outlet.begin([posts[1]])
+        #expect(outlet.next == .post(posts[1]))
         #expect(outlet.refusal == nil)
         #expect(outlet.failed("never", isFinal: true) == .settled(.refused(reason: "never")))
     }

@@ -1,6 +1,6 @@
 """Mirrors of every kind in the soak: their rooms, the tools and the network at the other end, their faults, and the judge.
 
-    wharf    out to a tool of the plain JSON form, which tells a repeated post by its key, and to one like Discord, which cannot
+    wharf    out to a tool of the plain JSON form, which tells a repeated message by its id, and to one like Discord, which cannot
     haven    in by a webhook, whose poster repeats a post until it is taken
     canal    both ways, an IRC network: another relay, with the room `strait`
     isle     both ways, the room `cape`
@@ -46,7 +46,7 @@ class Tool:
     def __init__(self, kind, journal, source):
         self.kind, self.journal, self.source = kind, Journal(journal), source
         self.is_hostile = False
-        self.keys, self.count = set(), 0
+        self.ids, self.count = set(), 0
         self.server, self.port, self.writers = None, 0, set()
 
     @property
@@ -86,10 +86,12 @@ class Tool:
         if fate == "reset":
             raise ConnectionResetError
         answered = fate == "taken"
-        texts = [body["content"]] if self.kind == "discord" else [message["text"] for message in body["messages"]]
-        key = fields.get("idempotency-key") if self.kind == "json" else None
-        if key is None or key not in self.keys:
-            self.keys.add(key)
+        if self.kind == "discord":
+            texts = [body["content"]]
+        else:
+            texts = [message["text"] for message in body["messages"] if message["id"] not in self.ids]
+            self.ids.update(message["id"] for message in body["messages"])
+        if texts:
             self.journal.append(t=milliseconds(), texts=texts, answered=answered)
         if fate == "reset taken":
             raise ConnectionResetError

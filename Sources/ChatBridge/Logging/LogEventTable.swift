@@ -44,7 +44,7 @@ enum LogEventTable {
     private static let mirrors: [LogEvent] = [
         LogEvent(
             "mirror-away", .warn,
-            means: "a mirror's tool takes no messages now; they wait, for `retry.max_age` at most",
+            means: "messages wait for a mirror's tool, for `retry.max_age` at most",
             remedy: "see the reason: the tool is down, slow, or limits how much is posted"),
         LogEvent("mirror-back", .info, means: "the tool takes messages again"),
         LogEvent(

@@ -214,21 +214,23 @@ final class MirrorLeg {
 
     // MARK: - What is under way
 
-    /// - Returns: nil: it posts to no tool.
-    func post(_ posts: [MirrorPost], isAgain: Bool, now: ChatTimestamp) -> HTTPOutlet.Step? {
-        outlet?.post(posts, isAgain: isAgain, now: now)
+    /// Prepares a batch for the tool or the channel.
+    func prepare(_ posts: [MirrorPost]) {
+        outlet?.begin(posts)
+        channelOutlet.begin(posts)
     }
+
+    /// - Returns: nil: it posts to no tool.
+    func nextRequest(now: ChatTimestamp) -> HTTPOutlet.Step? { outlet?.next(now: now) }
+
+    var nextPost: NetworkOutlet.Step { channelOutlet.next }
 
     func called(_ id: HTTPClient.CallID?) { call = id }
 
     /// - Parameter answer: nil: there was none.
-    func answered(_ answer: MirrorAnswer?) -> HTTPOutlet.Step? {
+    func answered(_ answer: MirrorAnswer?, now: ChatTimestamp) -> HTTPOutlet.Step? {
         call = nil
-        return answer.flatMap { outlet?.answered($0) }
-    }
-
-    func postToChannel(_ posts: [MirrorPost], isAgain: Bool) -> NetworkOutlet.Step {
-        channelOutlet.post(posts, isAgain: isAgain)
+        return answer.flatMap { outlet?.answered($0, now: now) }
     }
 
     /// - Parameter token: of the post that is with the network now.

@@ -265,7 +265,8 @@ final class MirrorService: ConnectionlessLoopClient {
             {
                 leg.moved()
             }
-            post(posts, isAgain: isAgain, from: room, leg, mirror, transport)
+            if !isAgain { leg.prepare(posts) }
+            post(posts, from: room, leg, mirror, transport)
         case .move(let room, let sequence):
             leg.moved()
             perform(transport) {
@@ -278,28 +279,26 @@ final class MirrorService: ConnectionlessLoopClient {
     }
 
     private func post(
-        _ posts: [MirrorPost], isAgain: Bool, from room: Int, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
+        _ posts: [MirrorPost], from room: Int, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
     ) {
         if case .room(let to) = leg.to { return relay(posts, from: leg.rooms[room], to: to, leg, mirror, transport) }
-        guard leg.hasMoved else { return deliver(posts, isAgain: isAgain, leg, mirror, transport) }
+        guard leg.hasMoved else { return deliver(leg, mirror, transport) }
         // Where the process is killed, the next one posts again what is under way, and nothing before it: that would stand
-        // behind it there.
+        // behind it there. What cannot be stored is posted all the same: it may be all that is left of it.
         let beginnings = leg.beginnings
         whenStored(transport) { [weak self, weak leg, weak mirror] _, transport in
             guard let self, let leg, let mirror, mirrors[mirror.plan.name] === mirror, leg.beginnings == beginnings,
                 leg.queue != nil
             else { return }
             leg.movesAreStored()
-            deliver(posts, isAgain: isAgain, leg, mirror, transport)
+            deliver(leg, mirror, transport)
         }
     }
 
-    private func deliver(
-        _ posts: [MirrorPost], isAgain: Bool, _ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport
-    ) {
+    private func deliver(_ leg: MirrorLeg, _ mirror: Mirror, _ transport: Transport) {
         if case .channel(let channel) = leg.to {
-            take(leg.postToChannel(posts, isAgain: isAgain), to: channel, leg, mirror, transport)
-        } else if let step = leg.post(posts, isAgain: isAgain, now: Now(transport).wall) {
+            take(leg.nextPost, to: channel, leg, mirror, transport)
+        } else if let step = leg.nextRequest(now: Now(transport).wall) {
             take(step, leg, mirror, transport)
         }
     }
@@ -406,9 +405,9 @@ final class MirrorService: ConnectionlessLoopClient {
                 case .success(let response):
                     let answer = MirrorAnswer(
                         status: response.head.status, headers: response.head.headers, body: response.body)
-                    if let next = leg.answered(answer) { take(next, leg, mirror, transport) }
+                    if let next = leg.answered(answer, now: Now(transport).wall) { take(next, leg, mirror, transport) }
                 case .failure(let error):
-                    _ = leg.answered(nil)
+                    _ = leg.answered(nil, now: Now(transport).wall)
                     settle(.later(reason: error.sentence, after: nil), leg, mirror, transport)
                 }
             }

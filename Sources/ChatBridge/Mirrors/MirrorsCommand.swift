@@ -45,7 +45,7 @@ extension OfflineCommands {
         if let network = plan.network { return lines + networkLines(plan, network, post) }
         if let form = plan.form, let url = plan.url {
             // Any reader of the whole address can post there.
-            for request in form.requests(for: [post], plan.wording, secret: nil, now: post.at) {
+            for request in form.requests(for: [post], plan.wording) {
                 lines.append("out: \(request.method) \(url.scheme)://\(url.hostHeader)/…\(request.pathSuffix)")
                 lines.append(String(decoding: request.body, as: UTF8.self))
             }

@@ -326,7 +326,7 @@ package struct MirrorQueue {
                 isClosed ? .error : .warn, isClosed ? "mirror-closed" : "mirror-away",
                 isClosed
                     ? "the tool has no place for this mirror any more: \(reason)"
-                    : "the tool takes no messages now, they wait: \(reason)", batch.room)
+                    : "messages wait for the tool: \(reason)", batch.room)
         }
         counts.failure = (counts.failure?.since ?? now.wall, reason, isClosed)
         guard !isTooOld(batch, now) else {

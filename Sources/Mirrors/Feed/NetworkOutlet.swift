@@ -13,13 +13,10 @@ package struct NetworkOutlet {
 
     package init() {}
 
-    /// Begins with a batch, or goes on with it.
-    package mutating func post(_ posts: [MirrorPost], isAgain: Bool) -> Step {
-        if !isAgain { (self.posts, ids, refusal) = (posts, [], nil) }
-        return next
-    }
+    package mutating func begin(_ posts: [MirrorPost]) { (self.posts, ids, refusal) = (posts, [], nil) }
 
-    private var next: Step {
+    /// The first post that the network has not taken yet.
+    package var next: Step {
         if posts.indices.contains(ids.count) { return .post(posts[ids.count]) }
         // The others of the batch may have been taken.
         if let refusal, posts.count <= 1 { return .settled(.refused(reason: refusal)) }

@@ -25,9 +25,7 @@ package struct DiscordForm: MirrorForm {
         )
     }
 
-    package func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest] {
+    package func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest] {
         requests(of: posts) { post, range in
             let message = post.target?.toolID.map { "/messages/" + HTTPURL.percentEncoded($0) }
             switch post.content {

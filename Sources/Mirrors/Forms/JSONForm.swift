@@ -37,24 +37,25 @@ package struct JSONForm: MirrorForm {
         return traits
     }
 
-    /// With a secret the request is signed: `Chatbridge-Signature` is `v1=` and the HMAC-SHA256, in hexadecimal digits,
-    /// of `v1:`, the seconds in `Chatbridge-Timestamp`, `:` and the body. `Idempotency-Key` is the same for the same
-    /// posts.
-    package func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest] {
+    /// `Idempotency-Key` is the same for the same posts.
+    package func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest] {
         guard !posts.isEmpty else { return [] }
         let messages = posts.map { message($0, wording) }
         var request = MirrorRequest(json: .members(["messages": .array(messages)]), posts: posts.indices)
         let key = SHA256.hash(Array(posts.map { "\($0.room)\n\($0.msgid)" }.joined(separator: "\n").utf8))
         request.headers.append(HTTPHeaders.Field(name: "Idempotency-Key", value: Base64.encodeURLSafe(key)))
-        if let secret {
-            let seconds = now.milliseconds / 1000
-            let signature = secret.signature(Array("v1:\(seconds):".utf8) + request.body)
-            request.headers.append(HTTPHeaders.Field(name: Self.timestamp, value: String(seconds)))
-            request.headers.append(HTTPHeaders.Field(name: Self.signature, value: "v1=" + signature))
-        }
         return [request]
+    }
+
+    /// `Chatbridge-Signature` is `v1=` and the HMAC-SHA256, in hexadecimal digits, of `v1:`, the seconds in
+    /// `Chatbridge-Timestamp`, `:` and the body.
+    package func signed(_ request: MirrorRequest, by secret: MirrorSecret, now: ChatTimestamp) -> MirrorRequest {
+        let seconds = now.milliseconds / 1000
+        let signature = secret.signature(Array("v1:\(seconds):".utf8) + request.body)
+        var request = request
+        request.headers.append(HTTPHeaders.Field(name: Self.timestamp, value: String(seconds)))
+        request.headers.append(HTTPHeaders.Field(name: Self.signature, value: "v1=" + signature))
+        return request
     }
 
     private static let timestamp = "Chatbridge-Timestamp"

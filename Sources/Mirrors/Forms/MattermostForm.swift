@@ -19,9 +19,7 @@ package struct MattermostForm: MirrorForm {
         PostWording(syntax: .mattermost, maxCharacters: traits.maxTextCharacters, showsNames: true, quotes: true)
     }
 
-    package func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest] {
+    package func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest] {
         requests(of: posts) { post, range in
             return self.wording.texts(of: post, wording).map {
                 MirrorRequest(

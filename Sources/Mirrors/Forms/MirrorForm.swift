@@ -126,14 +126,19 @@ package protocol MirrorForm: Sendable {
 
     /// The requests for the posts at the head of a queue, in order; a post without a form there has none. At most
     /// ``MirrorFormTraits/postsAtOnce`` posts are given.
-    ///
-    /// - Parameter secret: signs the request, where the form has a signature.
-    func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest]
+    func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest]
+
+    /// A request as it is sent at this time: signed, where the form has a signature.
+    func signed(_ request: MirrorRequest, by secret: MirrorSecret, now: ChatTimestamp) -> MirrorRequest
 
     func outcome(of request: MirrorRequest, _ answer: MirrorAnswer) -> MirrorOutcome
 
     /// Proves and reads a request of the tool. Comparisons with the secret take the same time for any input.
     func read(_ hook: HookRequest, secret: MirrorSecret) -> HookReading
+}
+
+extension MirrorForm {
+    package func signed(_ request: MirrorRequest, by secret: MirrorSecret, now: ChatTimestamp) -> MirrorRequest {
+        request
+    }
 }

@@ -26,9 +26,7 @@ package struct RocketChatForm: MirrorForm {
     ///
     /// Source:
     /// https://github.com/RocketChat/Rocket.Chat/blob/develop/apps/meteor/app/lib/server/functions/processWebhookMessage.ts
-    package func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest] {
+    package func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest] {
         requests(of: posts) { post, range in
             let thread = post.replyTo == nil ? nil : post.target?.toolID
             return self.wording(asAnswers: thread != nil).texts(of: post, wording).map {

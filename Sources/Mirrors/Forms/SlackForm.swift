@@ -23,9 +23,7 @@ package struct SlackForm: MirrorForm {
         PostWording(syntax: .slack, maxCharacters: traits.maxTextCharacters, showsNames: false, quotes: true)
     }
 
-    package func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest] {
+    package func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest] {
         self.wording.texts(of: posts, wording, separator: "\n").map {
             MirrorRequest(json: .members(["text": .string($0.text)]), posts: $0.posts)
         }

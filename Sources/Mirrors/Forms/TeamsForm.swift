@@ -30,9 +30,7 @@ package struct TeamsForm: MirrorForm {
         PostWording(syntax: .teamsCard, maxCharacters: traits.maxTextCharacters, showsNames: false, quotes: true)
     }
 
-    package func requests(
-        for posts: [MirrorPost], _ wording: MirrorWording, secret: MirrorSecret?, now: ChatTimestamp
-    ) -> [MirrorRequest] {
+    package func requests(for posts: [MirrorPost], _ wording: MirrorWording) -> [MirrorRequest] {
         let texts = self.wording.texts(of: posts, wording, separator: "\n\n")
         return texts.enumerated().map { index, part in
             // Behind the last text of a post.
