@@ -111,7 +111,6 @@ package final class PlainSession {
     package func ended(now: Now) -> Bool {
         self.now = now
         ahead.end(now: now.monotonic)
-        if let line = terminal.ended() { take(.line(line)) }
         goOn()
         flush()
         // A program's lines are its own to end.

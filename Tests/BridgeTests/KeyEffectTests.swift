@@ -25,7 +25,10 @@ final class EffectStage {
         }
         let configuration = try load(
             "[[rooms]]\n\(keys)\n\(sections)\n", variables: ["CREDENTIALS_DIRECTORY": "/run/c"],
-            files: ["/motd": "be kind\n", "/hash": examplePasswordHash + "\n", "/run/c/gate": "sesame"])
+            files: [
+                "/motd": "be kind\n", "/hash": examplePasswordHash + "\n", "/run/c/gate": "sesame",
+                "/run/c/alice": examplePasswordHash,
+            ])
         harness = BridgeHarness(
             settings: try BridgeSettings(configuration, instanceID: "effects"), store: StoreStage())
     }
@@ -246,6 +249,7 @@ struct KeyEffectTests {
 
     private static let identity = [
         gateway("password_credential = \"gate\""), gateway("password = \"sesame\""),
+        gateway("password_file = \"/run/c/gate\""),
         KeyEffect.of(
             "identity", "registration_before_connect", "false", "before-connect,custom-account-name other",
             "custom-account-name COMPLETE_CONNECTION_REQUIRED", given: "[identity]\nregistration = \"on\""
@@ -263,15 +267,34 @@ struct KeyEffectTests {
             stage.harness.connect(1)
             return stage.value("sasl=", in: stage.send("CAP LS 302"))
         },
-        KeyEffect.of("identity", "password", "\"sesame\"", "in", "464") { stage in
-            let lines = stage.register()
-            return lines.contains { $0.contains(" 001 ") }
-                ? "in" : lines.contains { $0.contains(" 464 ") } ? "464" : "\(lines)"
-        },
+        KeyEffect.of("identity", "password", "\"sesame\"", "in", "464", see: entry),
+        KeyEffect.of("identity", "password_file", "\"/run/c/gate\"", "in", "464", see: entry),
+        KeyEffect.of("identity", "password_credential", "\"gate\"", "in", "464", see: entry),
         KeyEffect.of("identity", "require_login", "\"always\"", "in", "out", given: alice) { stage in
             stage.register().contains { $0.contains(" 001 ") } ? "in" : "out"
         },
     ]
+
+    /// Without a password, and with the right one.
+    @Sendable private static func entry(_ stage: EffectStage) -> String {
+        let lines = stage.register()
+        let others = stage.register("bob", 2, pass: "sesame")
+        guard others.contains(where: { $0.contains(" 001 ") }) else { return "\(others)" }
+        return lines.contains { $0.contains(" 001 ") }
+            ? "in" : lines.contains { $0.contains(" 464 ") } ? "464" : "\(lines)"
+    }
+
+    /// Of an account, from elsewhere.
+    private static func password(_ line: String) -> KeyEffect {
+        KeyEffect(
+            key: "accounts." + line.prefix { $0 != " " }, sections: "[[accounts]]\nname = \"alice\"\n" + line,
+            byDefault: "guest", changed: "900"
+        ) { stage in
+            stage.harness.start()
+            let lines = stage.register("alice", pass: "alice:pencil") + stage.send("WHOIS alice")
+            return lines.contains { $0.contains(" 330 ") } ? "900" : "guest"
+        }
+    }
 
     /// Without the account the client is a guest.
     private static func account(
@@ -291,14 +314,7 @@ struct KeyEffectTests {
             let lines = stage.register("alice", pass: "alice:pencil") + stage.send("WHOIS alice")
             return lines.contains { $0.contains(" 330 ") } ? "900" : "guest"
         },
-        KeyEffect(
-            key: "accounts.password_file", sections: "[[accounts]]\nname = \"alice\"\npassword_file = \"/hash\"",
-            byDefault: "guest", changed: "900"
-        ) { stage in
-            stage.harness.start()
-            let lines = stage.register("alice", pass: "alice:pencil") + stage.send("WHOIS alice")
-            return lines.contains { $0.contains(" 330 ") } ? "900" : "guest"
-        },
+        password("password_file = \"/hash\""), password("password_credential = \"alice\""),
         KeyEffect(
             key: "accounts.receipts", sections: "receipts = \"off\"", given: alice, byDefault: "1", changed: "0"
         ) { stage in

@@ -27,6 +27,7 @@ struct KeyCoverageTests {
     private static let tls = "ConfigurationTests/ConfigurationTLSTests.swift"
     private static let storage = "ConfigurationTests/StorageConfigurationTests.swift"
     private static let auth = "BridgeTests/UpstreamAuthTests.swift"
+    private static let connect = "EndToEnd/connect.py"
     private static let backends = "BridgeTests/BackendConfigurationTests.swift"
     private static let backendDriver = "BridgeTests/BackendDriverTests.swift"
     private static let loopback = "BridgeTests/LinkLoopbackTests.swift"
@@ -38,11 +39,11 @@ struct KeyCoverageTests {
     static let rows = effects.map { Row($0, "BridgeTests/KeyEffectTests.swift", "effect") } + others
 
     private static let effects = [
-        "accounts.admin", "accounts.name", "accounts.password", "accounts.password_file", "accounts.receipts",
+        "accounts.admin", "accounts.name", "accounts.password", "accounts.password_credential", "accounts.password_file", "accounts.receipts",
         "accounts.relaymsg", "accounts.rooms", "identity.webirc.from", "identity.webirc.password",
-        "identity.webirc.password_credential",
+        "identity.webirc.password_credential", "identity.webirc.password_file",
         "identity.nicks.collision", "identity.nicks.invalid", "identity.nicks.max_length", "identity.nicks.suffix",
-        "identity.nicks.utf8", "identity.password", "identity.registration", "identity.registration_before_connect",
+        "identity.nicks.utf8", "identity.password", "identity.password_credential", "identity.password_file", "identity.registration", "identity.registration_before_connect",
         "identity.require_login", "identity.sasl", "limits.accepts_per_second_per_ip", "limits.history_limit",
         "limits.max_clients", "limits.max_clients_per_ip", "limits.members_per_room", "limits.messages_burst",
         "limits.messages_per_second", "limits.multiline.max_bytes", "limits.multiline.max_lines",
@@ -82,8 +83,8 @@ struct KeyCoverageTests {
         Row("listeners.bind", "EndToEnd/listeners.py", "a_browser_client_talks_both_ways"),
         Row("listeners.cert", "EndToEnd/listeners.py", "websocket_over_tls"),
         Row("listeners.key", "EndToEnd/listeners.py", "websocket_over_tls"),
-        Row("listeners.min_tls", tls, "goodListener"),
-        Row("listeners.client_ca", tls, "goodListener"),
+        Row("listeners.min_tls", "EndToEnd/listeners.py", "the_oldest_tls_that_is_taken"),
+        Row("listeners.client_ca", "EndToEnd/listeners.py", "whose_certificates_are_taken"),
         Row("listeners.origins", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
         Row("listeners.hosts", "EndToEnd/listeners.py", "pages_of_strangers_are_turned_away"),
         Row("listeners.web_root", "EndToEnd/listeners.py", "a_folder_is_served_beside_the_websocket"),
@@ -91,7 +92,7 @@ struct KeyCoverageTests {
         Row("listeners.proxy_protocol", "EndToEnd/proxies.py", "no_header_no_entry"),
         Row("listeners.trusted_proxies", "EndToEnd/proxies.py", "a_web_server_says_for_whom_it_asks"),
         Row("listeners.sts", "EndToEnd/listeners.py", "plain_listeners_lead_to_tls_and_tls_says_for_how_long"),
-        Row("listeners.sts_port", listeners, "taken"),
+        Row("listeners.sts_port", "EndToEnd/listeners.py", "the_port_of_tls_elsewhere"),
         Row("dialects.NAME.file", "ConfigurationTests/ConfigurationDialectsTests.swift", "socket"),
         Row("backends.NAME.url", backends, "inheritance"),
         Row("backends.NAME.http_base", backendDriver, "targets"),
@@ -127,20 +128,16 @@ struct KeyCoverageTests {
         Row("rooms.auth.send_as.format", logins, "a_key_in_a_header_of_its_own"),
         Row("rooms.proxy", loopback, "throughProxy"),
         Row("rooms.tls.ca", logins, "over_tls"),
-        Row("rooms.tls.client_cert", tls, "goodRoom"),
-        Row("rooms.tls.client_key", tls, "goodRoom"),
-        Row("rooms.tls.server_name", tls, "goodRoom"),
-        Row("rooms.tls.pin_sha256", tls, "goodRoom"),
-        Row("rooms.tls.min_version", tls, "goodRoom"),
-        Row("rooms.tls.insecure", tls, "goodRoom"),
+        Row("rooms.tls.client_cert", connect, "each_key_of_tls"),
+        Row("rooms.tls.client_key", connect, "each_key_of_tls"),
+        Row("rooms.tls.server_name", connect, "each_key_of_tls"),
+        Row("rooms.tls.pin_sha256", connect, "each_key_of_tls"),
+        Row("rooms.tls.min_version", connect, "each_key_of_tls"),
+        Row("rooms.tls.insecure", connect, "each_key_of_tls"),
         Row("rooms.connect_timeout", "EndToEnd/outages.py", "nothing_listens_for_a_while"),
         Row("rooms.handshake_timeout", "EndToEnd/outages.py", "a_handshake_that_is_answered_late"),
         Row("identity.rejoin", "EndToEnd/rejoin.py", "who_does_not_want_it_is_in_no_room"),
         Row("identity.bearer", "EndToEnd/bearer.py", "a_token_of_the_backend_logs_in"),
-        Row("identity.password_file", configuration, "sidecarExample"),
-        Row("identity.password_credential", layers, "credential"),
-        Row("identity.webirc.password_file", listeners, "taken"),
-        Row("accounts.password_credential", layers, "credential"),
         Row("accounts.certfp", "EndToEnd/accounts_sasl.py", "a_certificate_logs_in_whoever_has_its_key"),
         Row("accounts.bearer", "EndToEnd/passwordless.py", "a_certificate_or_a_token_is_enough"),
         Row("accounts.upstream.NAME", "EndToEnd/files.py", "who_has_a_login_of_their_own_uploads_with_it"),

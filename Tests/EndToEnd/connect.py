@@ -1,6 +1,8 @@
 """`chatbridge check --connect`, against backends that answer, refuse, and are none."""
 
+import base64
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -92,6 +94,53 @@ def certificates(world):
     assert failed(rooms["known"]) == ("handshake", "the server answered 404 Not Found"), rooms
     [tls] = [step for step in rooms["known"]["steps"] if step["step"] == "tls"]
     assert re.search("certificate of localhost by localhost, 36[45] days left$", tls["detail"]), tls
+
+
+@scenario
+def each_key_of_tls(world):
+    """With a key of `tls`, and without it or with another value: it is the handshake that fails, or TLS."""
+    cert, key = certificate(world, "localhost")
+    other_cert, other_key = certificate(world, "other.test")
+    mine, my_key = certificate(world, "the-bridge")
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    public = subprocess.run(
+        ["openssl", "x509", "-in", cert, "-noout", "-pubkey"], check=True, capture_output=True, timeout=30).stdout
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "DER"], input=public, check=True, capture_output=True, timeout=30).stdout
+    pins = [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in (der, b"another")]
+
+    def url(chain=(cert, key), newest=None, client=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*chain)
+        if newest:
+            context.maximum_version = newest
+        if client:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(client)
+        return "wss://localhost:%d/" % serve(world, answer, context)
+
+    old = ssl.TLSVersion.TLSv1_2
+    other = (other_cert, other_key)
+    # Rooms in pairs: the TLS keys, and the server's settings.
+    pairs = {
+        "insecure": ({}, "insecure = true", ""),
+        "server_name": ({"chain": other}, 'ca = "%s", server_name = "other.test"' % other_cert, 'ca = "%s"' % other_cert),
+        "pin_sha256": ({}, 'ca = "%s", pin_sha256 = ["sha256//%s"]' % (cert, pins[0]),
+                       'ca = "%s", pin_sha256 = ["sha256//%s"]' % (cert, pins[1])),
+        "min_version": ({"newest": old}, 'ca = "%s"' % cert, 'ca = "%s", min_version = "1.3"' % cert),
+        "client_cert": ({"newest": old, "client": mine},
+                        'ca = "%s", client_cert = "%s", client_key = "%s"' % (cert, mine, my_key), 'ca = "%s"' % cert),
+    }
+    tables = ""
+    for name, (server, good, bad) in pairs.items():
+        tables += room(name + "-good", url(**server), "tls = { %s }" % good)
+        tables += room(name + "-bad", url(**server), "tls = { %s }" % bad)
+    status, rooms = check(world, tables)
+    assert status == 69
+    for name in pairs:
+        assert failed(rooms[name + "-good"]) == ("handshake", "the server answered 404 Not Found"), (name, rooms[name + "-good"])
+        assert failed(rooms[name + "-bad"])[0] == "tls", (name, rooms[name + "-bad"])
+    return "; ".join(failed(rooms[name + "-bad"])[1] for name in pairs)
 
 
 @scenario

@@ -538,6 +538,60 @@ def plain_listeners_lead_to_tls_and_tls_says_for_how_long(world):
 
 
 @scenario
+def the_oldest_tls_that_is_taken(world):
+    cert, key = certificate(world, "localhost")
+    secure = 'bind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"\n' % (cert, key)
+    by_default, strict = start(world, secure, secure + 'min_tls = "1.3"')
+    context = ssl.create_default_context(cafile=cert)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    def version(port):
+        with socket.create_connection(("127.0.0.1", port), peer.PATIENCE) as link:
+            with context.wrap_socket(link, server_hostname="localhost") as secured:
+                return secured.version()
+
+    assert version(by_default) == "TLSv1.2"
+    try:
+        raise AssertionError("%s was taken" % version(strict))
+    except ssl.SSLError as error:
+        assert "VERSION" in error.reason, error
+
+
+@scenario
+def the_port_of_tls_elsewhere(world):
+    """Clients reach the port of TLS under another number."""
+    cert, key = certificate(world, "localhost")
+    _, port = start(
+        world, 'bind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"\nsts = "30d"\nsts_port = 6697' % (cert, key),
+        'bind = "irc+insecure://0.0.0.0:0"')
+    assert sts(offered(plain(world, port))) == ["sts=port=6697"]
+
+
+@scenario
+def whose_certificates_are_taken(world):
+    cert, key = certificate(world, "localhost")
+    known, unknown = certificate(world, "ann"), certificate(world, "eve")
+    secure = 'bind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"\n' % (cert, key)
+    by_default, strict = start(world, secure, secure + 'client_ca = "%s"' % known[0])
+
+    def answer(port, shown):
+        context = ssl.create_default_context(cafile=cert)
+        if shown:
+            context.load_cert_chain(*shown)
+        with socket.create_connection(("127.0.0.1", port), peer.PATIENCE) as link:
+            with context.wrap_socket(link, server_hostname="localhost") as secured:
+                secured.sendall(b"CAP LS 302\r\n")
+                return secured.recv(1024)
+
+    for port, shown in ((by_default, unknown), (strict, known), (strict, None)):
+        assert b"CAP * LS" in answer(port, shown), (port, shown)
+    try:
+        raise AssertionError("taken: %r" % answer(strict, unknown))
+    except ssl.SSLError as error:
+        assert "ALERT" in error.reason, error
+
+
+@scenario
 def websocket_over_tls(world):
     cert, key = certificate(world, "localhost")
     (port,) = start(world, 'bind = "wss://127.0.0.1:0/irc"\ncert = "%s"\nkey = "%s"' % (cert, key))

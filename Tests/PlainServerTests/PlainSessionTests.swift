@@ -156,6 +156,16 @@ struct PlainSessionTests {
         #expect(stage.asked.last == "QUIT")
     }
 
+    @Test("half a line is not said when the connection ends", arguments: [false, true])
+    func halfALine(speaksTelnet: Bool) {
+        let stage = Stage()
+        if speaksTelnet { stage.telnet() }
+        stage.enter()
+        stage.type("said\nI would nev")
+        _ = stage.end()
+        #expect(stage.takeAsked().filter { $0.contains("PRIVMSG") } == ["@label=p1 PRIVMSG #lobby :said"])
+    }
+
     @Test("more than is sensible typed ahead is not read")
     func flooded() {
         let stage = Stage()

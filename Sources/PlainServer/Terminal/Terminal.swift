@@ -63,11 +63,6 @@ struct Terminal {
         return event.flatMap { take($0) }
     }
 
-    /// The terminal sends no more.
-    ///
-    /// - Returns: a last line without its end.
-    mutating func ended() -> String? { editor.isEmpty ? nil : enter() }
-
     /// From here on each byte is ``Input/byte(_:)``, and whatever is typed is shown by the person's own terminal.
     mutating func passThrough() {
         isPassingThrough = true
