@@ -9,7 +9,7 @@ import WireBytes
 enum CustomFieldName: Int, CaseIterable, Sendable {
     case id, room, senderID, senderName, byID, byName, userID, userName, text, at, attachments, replyTo, ref
     case encrypted, annotations, ids, state, ttl, target, emoji, op, counts, messages, name, refresh, code, fatal, retry
-    case retryMilliseconds
+    case retryMilliseconds, roomState
     // Of an attachment.
     case url, size, mime, thumb, width, height, duration, type, fileId
     // Of a count.
@@ -24,6 +24,7 @@ enum CustomFieldName: Int, CaseIterable, Sendable {
         case .userID: "user.id"
         case .userName: "user.name"
         case .retryMilliseconds: "retry_ms"
+        case .roomState: "room_state"
         default: "\(self)"
         }
     }

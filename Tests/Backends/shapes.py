@@ -21,6 +21,7 @@ Prints {"port": N} when it listens. Lines on standard input, each answered by a 
     lose 1|0        messages are taken, and their sender's socket is torn off before it hears of it
     refuse CODE     the next message is refused
     topic TEXT      home: another topic
+    room STATE      home: "missing", "closed" (only read) or "open"
 """
 
 import argparse
@@ -104,6 +105,8 @@ class Shape:
 
 
 class Home(Shape):
+    state = "open"
+
     def message(self, row):
         said = {"did": "post", "room": self.room, "id": row["id"], "by": self.person(row["name"]), "body": row["text"], "at": row["at"]}
         if row["reply"]:
@@ -117,7 +120,8 @@ class Home(Shape):
         return {"uid": uid(name), "nick": name}
 
     def refuse(self, link, code, nonce):
-        said = {"did": "refused", "code": code, "say": "not so fast" if code == "slow" else "no"}
+        words = {"slow": "not so fast", "no-room": "nothing of that name", "closed": "it is read-only"}
+        said = {"did": "refused", "code": code, "say": words.get(code, "no")}
         if code == "slow":
             said["retry"] = 1
         if code != "lost":
@@ -131,6 +135,8 @@ class Home(Shape):
             if f["token"] != TOKEN:
                 link.send(self.wrap({"did": "goodbye", "why": "bad token"}))
                 return link.close()
+            if self.state == "missing":
+                return self.refuse(link, "no-room", None)
             link.name = f.get("as", self.account)
             here = sorted({one.name for one in self.links if one.name})
             self.tell({"did": "came", "room": self.room, "who": self.person(link.name)}, but=link)
@@ -142,6 +148,8 @@ class Home(Shape):
         by = self.person(link.name)
         if do == "beat":
             link.send(self.wrap({"did": "beat"}))
+        elif do == "post" and self.state == "closed":
+            self.refuse(link, "closed", f["nonce"])
         elif do == "post":
             row = self.take(link, f["body"], f["nonce"], f.get("re"), f.get("files", ()))
             if row:
@@ -353,6 +361,8 @@ def obey(shape, line):
         shape.loses = rest == "1"
     elif word == "refuse":
         shape.refuses = rest
+    elif word == "room":
+        shape.state = rest
     elif word == "topic":
         shape.topic = rest
         shape.tell({"did": "topic", "room": shape.room, "topic": rest})

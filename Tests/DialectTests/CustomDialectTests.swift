@@ -295,6 +295,18 @@ struct CustomDialectTests {
         }
     }
 
+    @Test("a refusal says what it means for the room, by the codes that the description names")
+    func roomStates() throws {
+        let dialect = try Self.dialect(
+            #"{"decode":[{"event":"error","fields":{"code":"/c","room_state":{"ptr":"/c","map":{"none":"unknown","old":"read-only"}}}}]}"#
+        )
+        let rows: [(String, ChatError.RoomState?)] = [("none", .unknown), ("old", .readOnly), ("slow", nil)]
+        for (code, state) in rows {
+            let decoded = decode(dialect, Array(#"{"c":"\#(code)"}"#.utf8))
+            #expect(decoded == .events([.error(ChatError(code: code, text: "", isFatal: false, roomState: state))]))
+        }
+    }
+
     @Test("an address of a file that is a path is below the HTTP base; others stay as they are")
     func addresses() throws {
         let definition = try CustomDefinition(

@@ -47,14 +47,15 @@ class Learned:
     def correct(self, corrections):
         shapes_app.correct(self.path("mine.json"), corrections)
 
-    def start(self):
+    def start(self, is_up=True):
         auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if self.shape.name == "home" else ""
         tables = (
             '[dialects.mine]\nfile = "%s"\n\n[[rooms]]\nname = "lobby"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
             'upstream_room = "%s"\n%s%s\n' % (
                 self.path("mine.json"), self.shape.port, "room:lobby" if self.shape.name == "phoenix" else "lobby", auth, CALM))
         self.bridge = Bridge({}, tables=tables, log_extra='level = "debug"', directory=self.directory)
-        self.wait_up()
+        if is_up:
+            self.wait_up()
 
     def ups(self):
         return len(self.bridge.log_entries("upstream-up"))
@@ -182,6 +183,68 @@ def what_else_a_home_grown_backend_says():
         assert "time" in away.tags, away.raw
         app.close()
         ann.expect("PART", lambda line: line.source.startswith("ann2"))
+
+
+@scenario
+def an_unknown_room_is_refused_at_join_and_a_read_only_one_tells_it():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS["home"])
+        one.shape.do("room missing")
+        one.start(is_up=False)
+        ann = IRC(one.bridge.port, "ann", caps=MODERN)
+        one.clients.append(ann)
+        ann.send("JOIN #lobby")
+        refusal = ann.expect("403")
+        assert refusal.params[1] == "#lobby" and "no such room" in refusal.params[-1], refusal.raw
+        ann.barrier()
+        assert not [line for line in ann.lines if line.command == "JOIN"], ann.lines
+        one.shape.do("room open")
+        one.wait_up()
+        ann.join("#lobby")
+        ann.say("#lobby", "before")
+        wait_until(lambda: one.taken("before") == 1, lambda: "it is taken: %r" % one.shape.texts())
+        one.shape.do("room closed")
+        ann.say("#lobby", "refused by the backend")
+        ann.expect("FAIL", lambda line: "refused by the backend" in line.params[-1])
+        ann.say("#lobby", "refused by the bridge")
+        refusal = ann.expect("404")
+        assert refusal.params[1] == "#lobby" and "it is read-only" in refusal.params[-1], refusal.raw
+        bob = one.irc("bob")
+        refusal = bob.expect("404")
+        assert refusal.params[1] == "#lobby", refusal.raw
+        one.shape.do("room open")
+        ups = one.ups()
+        one.shape.do("drop")
+        one.wait_up(ups + 1)
+        bob.say("#lobby", "after")
+        wait_until(lambda: one.taken("after") == 1, lambda: "it is taken: %r" % one.shape.texts())
+        assert not one.taken("refused"), one.shape.texts()
+        # Known to the bridge, it is no room again.
+        one.shape.do("room missing")
+        one.shape.do("drop")
+        carl = IRC(one.bridge.port, "carl", caps=MODERN)
+        one.clients.append(carl)
+
+        def is_refused():
+            carl.send("JOIN #lobby", "PART #lobby")
+            carl.barrier()
+            return any(line.command == "403" for line in carl.lines)
+        wait_until(is_refused, "the room is refused")
+        one.bridge.check_alive()
+
+
+@scenario
+def a_word_for_a_room_that_is_none_is_a_mistake():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct({"decode": [{"event": "error", "when": {"/did": "refused"}, "fields": {
+            "code": "/code", "room_state": {"ptr": "/code", "map": {"closed": "readonly"}}}}]})
+        done = subprocess.run(
+            [peer.BINARY_PATH, "check", "--config", "mine.toml"], capture_output=True, text=True, timeout=60, check=False,
+            cwd=one.directory)
+        assert done.returncode, done
+        assert '/decode/0/fields/room_state/map/closed: "readonly" is none of "unknown", "read-only"' in done.stderr + done.stdout, done
 
 
 @scenario

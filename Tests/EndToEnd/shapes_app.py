@@ -24,7 +24,8 @@ CORRECTIONS = {"home": {
     "files": "token",
     "decode": [
         {"when": {"/did": "refused"}, "event": "error",
-         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry"}},
+         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry",
+                    "room_state": {"ptr": "/code", "map": {"no-room": "unknown", "closed": "read-only"}}}},
         {"when": {"/did": "topic"}, "event": "topic", "fields": {"text": "/topic"}},
         {"when": {"/did": "goodbye"}, "event": "auth", "fields": {"state": {"const": "failed"}, "text": "/why"}},
     ],

@@ -125,6 +125,8 @@ extension IRCServer {
         if let refusal = entryRefusal(room, as: pending.channel, isRequest: false, session) {
             return reply(refusal, session)
         }
+        // A member stays one, however the backend changes its mind.
+        if pending.isAsked, let refusal = unknownRoom(room, session) { return reply(refusal, session) }
         // Their answers are not pulled from here: those may be pending joins too, and would pull this one.
         let others = room.entering(askedAt: pending.at) { enterWithOthers(room, session) }
         for other in others where other.hasLongAnswers { emit(.notifyWhenDrained(other.id)) }
