@@ -33,6 +33,7 @@ public enum CustomReference {
         let rows = [
             ("`frames`", CustomDefinition.Frames.allCases.map(\.rawValue)),
             ("`echo`", CustomDefinition.Echo.allCases.map(\.rawValue)),
+            ("`ids`", CustomDefinition.IDs.allCases.map(\.rawValue)),
             ("`edits`", CustomDefinition.Edits.allCases.map(\.rawValue)),
             ("`files`", CustomDefinition.Files.allCases.map(\.rawValue)),
             ("`as` of `unwrap`", CustomUnwrap.allCases.map(\.rawValue)),

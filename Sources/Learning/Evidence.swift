@@ -4,6 +4,8 @@ import JSONText
 struct Evidence {
     let recording: Recording
     let isPrefixed: Bool
+    /// Nil: no frame is answered by its number.
+    let numbering: Numbering?
     let received: [LearnedFrame]
     let sent: [LearnedFrame]
     /// The place that says what a received frame is; nil: there is none.
@@ -19,8 +21,10 @@ struct Evidence {
         let bare = incoming.filter { !"{[".utf8.contains($0.text.utf8.first ?? 0) }
         let isPrefixed = bare.count * 2 > incoming.count
         self.isPrefixed = isPrefixed
+        let numbering = isPrefixed ? Numbering(recording.frames) : nil
+        self.numbering = numbering
         let frames = recording.frames.enumerated().compactMap {
-            LearnedFrame($0.element, index: $0.offset, isPrefixed: isPrefixed)
+            LearnedFrame($0.element, index: $0.offset, isPrefixed: isPrefixed, numbering)
         }
         received = frames.filter { !$0.isSent }
         sent = frames.filter(\.isSent)
@@ -98,6 +102,8 @@ struct Evidence {
         let indexes = Set(wanted.map(\.index))
         var rest = received.filter { !indexes.contains($0.index) }
         var members: [JSONValue.Member] = []
+        let number = exists.contains(Numbering.pointer) ? nil : self.number(of: wanted)
+        if let number { rest = rest.filter { $0.text(Numbering.pointer) == number } }
         if let kind, wanted.allSatisfy({ $0.value(kind) != nil }) {
             var values: [JSONValue] = []
             for frame in wanted {
@@ -136,7 +142,24 @@ struct Evidence {
         if members.isEmpty {
             members = exists.map { .init($0, .object([.init("exists", .bool(true))])) }
         }
-        return .object(members)
+        return .object(withNumbers(members, wanted, number))
+    }
+
+    /// The number that all frames have; nil: none, or others.
+    private func number(of frames: [LearnedFrame]) -> String? {
+        let numbers = Set(frames.map { $0.text(Numbering.pointer) })
+        return numbers.count == 1 ? numbers.first.flatMap(\.self) : nil
+    }
+
+    /// The conditions as a description has them, in which the number is part of the prefix.
+    private func withNumbers(
+        _ members: [JSONValue.Member], _ wanted: [LearnedFrame], _ number: String?
+    ) -> [JSONValue.Member] {
+        guard let numbering, wanted.allSatisfy({ $0.text(Numbering.pointer) != nil }) else { return members }
+        let prefix: JSONValue =
+            number.map { .string(numbering.received + $0) }
+            ?? .object([.init("prefix", .string(numbering.received))])
+        return [.init("/prefix", prefix)] + members.filter { !["/prefix", Numbering.pointer].contains($0.key) }
     }
 }
 

@@ -92,7 +92,7 @@ extension Learner {
                 leaf.names.dropLast().contains { Words.people.contains($0) } || Words.people.contains(leaf.key)
             let isTime = Words.times.contains(leaf.key)
             let isUsed = group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
-            let isTuple = leaf.names.isEmpty
+            let isTuple = leaf.names.isEmpty || leaf.names == ["body"]
             return isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0) - (isOfPerson || isTime || isTuple ? 40 : 0)
         }
         let others = leaves.filter { $0.pointer != echoed }
@@ -220,7 +220,8 @@ extension Learner {
     private func echoedNonce(_ sent: [SentMessage], _ nonce: String?, _ frames: [LearnedFrame], _ text: String)
         -> String?
     {
-        guard let nonce else { return nil }
+        // Messages have no number.
+        guard let nonce, nonce != Numbering.pointer else { return nil }
         for one in sent {
             guard let value = one.frame.text(nonce) else { continue }
             for frame in frames where frame.index > one.frame.index {
@@ -243,7 +244,7 @@ extension Learner {
         }
         var maker = maker(for: fullest.frame)
         maker.places[fullest.text] = "{{text}}"
-        if let nonce { maker.places[nonce] = "{{id}}" }
+        if let nonce { maker.places[nonce] = idPlace(nonce, in: fullest.frame) }
         for leaf in fullest.frame.single where maker.places[leaf.pointer] == nil {
             guard let text = leaf.text else { continue }
             if Words.replies.contains(leaf.key)
@@ -278,6 +279,14 @@ extension Learner {
         }
     }
 
+    /// The place of the message's own id, which is a number where the app's is.
+    private mutating func idPlace(_ nonce: String, in frame: LearnedFrame) -> String {
+        guard nonce == Numbering.pointer || frame.value(nonce)?.string == nil else { return "{{id}}" }
+        set("ids", .string("number"))
+        reason("ids: number, since the app numbers its messages")
+        return "{{id|int}}"
+    }
+
     /// A rule for the answer that has the app's own id; false where there is none.
     private mutating func findAck(_ sent: [SentMessage], _ nonce: String) -> Bool {
         var answers: [LearnedFrame] = []
@@ -286,7 +295,9 @@ extension Learner {
             guard let value = one.frame.text(nonce) else { continue }
             for frame in evidence.received
             where frame.index > one.frame.index && !isExplained(frame) && !isComplaint(frame) {
-                guard let leaf = frame.single.first(where: { $0.text == value }) else { continue }
+                let isNumber = nonce == Numbering.pointer
+                guard let leaf = frame.single.first(where: { $0.text == value && (!isNumber || $0.pointer == nonce) })
+                else { continue }
                 guard place == nil || place?.pointer == leaf.pointer else { continue }
                 place = leaf
                 answers.append(frame)

@@ -77,9 +77,15 @@ public struct Learner {
         if when.object?.isEmpty == false { members.append(.init("when", when)) }
         if let each { members.append(.init("each", .string(each))) }
         members.append(.init("event", .string(event)))
-        if !fields.members.isEmpty { members.append(.init("fields", fields.json)) }
+        if !fields.members.isEmpty { members.append(.init("fields", .object(fields.members.map(described)))) }
         if isFollowed { members.append(.init("then", .string("continue"))) }
         return .object(members)
+    }
+
+    /// A field as a description has it, in which the number of a frame is part of its prefix.
+    private func described(_ field: JSONValue.Member) -> JSONValue.Member {
+        guard let numbering = evidence.numbering, field.value.string == Numbering.pointer else { return field }
+        return .init(field.key, numbering.field)
     }
 
     mutating func add(_ rules: [JSONValue], when: JSONValue, explaining frames: [LearnedFrame]) {

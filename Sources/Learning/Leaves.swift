@@ -35,7 +35,8 @@ struct LearnedFrame {
     var index: Int
     var at: Int64?
     var isSent: Bool
-    /// As the description sees it: `{"prefix": …, "body": …}` where characters stand before the JSON.
+    /// As the description sees it: `{"prefix": …, "body": …}` where characters stand before the JSON, and `number` where
+    /// they end in one.
     var json: JSONValue
     var leaves: [Leaf] = []
     var wrapped: [(pointer: String, how: Wrapping)] = []
@@ -48,13 +49,16 @@ struct LearnedFrame {
 
     func has(_ text: String) -> Bool { leaves.contains { $0.value.string == text } }
 
-    init?(_ frame: RecordedFrame, index: Int, isPrefixed: Bool) {
+    init?(_ frame: RecordedFrame, index: Int, isPrefixed: Bool, _ numbering: Numbering? = nil) {
         self.index = index
         at = frame.at
         isSent = frame.isSent
         if isPrefixed {
             let end = frame.text.utf8.firstIndex { "{[\"".utf8.contains($0) } ?? frame.text.utf8.endIndex
-            var members = [JSONValue.Member("prefix", .string(String(frame.text[..<end])))]
+            let prefix = frame.text[..<end]
+            let number = numbering?.number(prefix, isSent: isSent)
+            var members = [JSONValue.Member("prefix", .string(String(prefix.dropLast(number?.count ?? 0))))]
+            if let number { members.append(.init("number", .string(String(number)))) }
             if end < frame.text.utf8.endIndex {
                 guard let body = try? JSONValue(parsing: String(frame.text[end...])) else { return nil }
                 members.append(.init("body", body))

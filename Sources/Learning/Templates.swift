@@ -10,8 +10,9 @@ struct TemplateMaker {
     var optional: Set<String> = []
 
     func template(of frame: LearnedFrame, isPrefixed: Bool) -> JSONValue {
-        guard isPrefixed, let prefix = frame.json["prefix"] else { return build(frame.json, "") }
-        var members = [JSONValue.Member("$prefix", prefix)]
+        guard isPrefixed, let prefix = frame.json["prefix"]?.string else { return build(frame.json, "") }
+        let number = places[Numbering.pointer] ?? frame.text(Numbering.pointer) ?? ""
+        var members = [JSONValue.Member("$prefix", .string(prefix + number))]
         if let body = frame.json["body"] { members.append(.init("as", build(body, "/body"))) }
         return .object(members)
     }

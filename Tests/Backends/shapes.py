@@ -9,6 +9,8 @@
     echo      everything to everybody, with the sender's own id beside the server's
     plain     the same without it
     socketio  42["message",{…}] of Socket.IO, with its open, connect and ping packets
+    numbered  the same with numbered acknowledgements in place of an echo: 42<n>["message",{…}] is answered by 43<n>[{…}], and the
+              answer to "join" has the last messages
     phoenix   [join_ref, ref, topic, event, payload], with replies to each frame
 
 Prints {"port": N} when it listens. Lines on standard input, each answered by a line of JSON:
@@ -30,6 +32,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 import urllib.parse
@@ -250,6 +253,32 @@ class SocketIO(Shape):
             self.tell({"event": "typing", "room": self.room, "user": {"id": uid(link.name), "name": link.name}, "typing": f["typing"]}, but=link)
 
 
+class Numbered(SocketIO):
+    def message(self, row):
+        said = super().message(row)
+        del said["tempId"]
+        return said
+
+    def received(self, link, text):
+        asked = re.fullmatch(r"42(\d+)(\[.*)", text, re.S)
+        if not asked:
+            return super().received(link, text)
+        event, f = json.loads(asked[2])
+
+        def answer(**fields):
+            link.send("43%s%s" % (asked[1], json.dumps([{"status": "ok", **fields}])))
+        if event == "join":
+            link.name = f.get("name", self.account)
+            rows = [self.message(row) for row in self.log[-PAGE:]]
+            answer(messages=[{name: value for name, value in row.items() if name not in ("event", "room")} for row in rows])
+        elif event == "message":
+            row = self.take(link, f["text"], None)
+            if row:
+                answer(id=row["id"], time=row["at"])
+                self.tell(self.message(row), but=link)
+        return None
+
+
 class Phoenix(Shape):
     def wrap(self, fields):
         fields = dict(fields)
@@ -278,7 +307,7 @@ class Phoenix(Shape):
             self.tell({"event": "typing", "user": {"id": uid(link.name), "name": link.name}, "typing": f["typing"]}, but=link)
 
 
-SHAPES = {"home": Home, "echo": Echo, "plain": Plain, "socketio": SocketIO, "phoenix": Phoenix}
+SHAPES = {"home": Home, "echo": Echo, "plain": Plain, "socketio": SocketIO, "numbered": Numbered, "phoenix": Phoenix}
 
 
 class Link(asyncio.Protocol):

@@ -119,6 +119,11 @@ def frames_like_socket_io():
 
 
 @scenario
+def frames_like_socket_io_with_numbered_acknowledgements():
+    _relays("numbered")
+
+
+@scenario
 def frames_like_phoenix():
     _relays("phoenix")
 
@@ -128,11 +133,11 @@ def a_home_grown_backend():
     _relays("home")
 
 
-@scenario
-def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
-    with Learned("home") as one:
+def _is_taken_once(name):
+    """Through acks that are lost with their links, cut links, and a kill."""
+    with Learned(name) as one:
         one.learn(shapes_app.record(one.shape))
-        one.correct(shapes_app.CORRECTIONS["home"])
+        one.correct(shapes_app.CORRECTIONS.get(name, {}))
         one.start()
         bob = one.irc("bob")
         said = []
@@ -142,7 +147,7 @@ def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
             ups, how = one.ups(), number % 4
             if how == 1:
                 one.shape.do("lose 1")
-            if how == 2:
+            if how == 2 and name == "home":
                 one.shape.do("refuse slow")
             bob.say("#lobby", text)
             if how == 0:
@@ -163,6 +168,16 @@ def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
         bob.expect_text("end")
         for text in said:
             assert one.taken(text) == 1, (text, one.shape.texts())
+
+
+@scenario
+def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
+    _is_taken_once("home")
+
+
+@scenario
+def nothing_is_lost_or_doubled_where_acknowledgements_are_numbered():
+    _is_taken_once("numbered")
 
 
 @scenario

@@ -218,6 +218,35 @@ def _socketio(app, other, port, step, lines):
     app.hears("2")
 
 
+def _numbered(app, other, port, step, lines):
+    def packet(event, fields, number=""):
+        return "42%s%s" % (number, json.dumps([event, fields]))
+    # The other person has said something before.
+    for one, name in ((other, "ann"), (app, "dot")):
+        one.hears("0{")
+        one.say("40")
+        one.hears("40{")
+        one.say(packet("join", {"room": "lobby"} if name == "dot" else {"room": "lobby", "name": name}, 0))
+        one.hears("430[")
+        if one is other:
+            one.say(packet("message", {"room": "lobby", "text": "good morning"}, 1))
+            one.hears("431[")
+    step("say")
+    app.say(packet("message", {"room": "lobby", "text": "learn-1"}, 1))
+    app.hears("431[")
+    step("hear")
+    other.say(packet("message", {"room": "lobby", "text": "learn-2"}, 2))
+    app.hears("learn-2")
+    step("type")
+    for one in (app, other):
+        one.say([packet("typing", {"room": "lobby", "typing": on}) for on in (True, False)])
+    app.hears('"typing"', 2)
+    step("reply")
+    app.say(packet("message", {"room": "lobby", "text": "learn-3"}, 2))
+    app.hears("432[")
+    wait_until(lambda: app.pump(0.05) or "2" in app.heard, "a ping")
+
+
 def _phoenix(app, other, port, step, lines):
     def push(ref, event, fields, topic="room:lobby", join="1"):
         return json.dumps([join, ref, topic, event, fields])
@@ -242,7 +271,7 @@ def _phoenix(app, other, port, step, lines):
     app.hears("phx_reply", 4)
 
 
-_USES = {"home": _home, "echo": _echo, "plain": _plain, "socketio": _socketio, "phoenix": _phoenix}
+_USES = {"home": _home, "echo": _echo, "plain": _plain, "socketio": _socketio, "numbered": _numbered, "phoenix": _phoenix}
 
 
 def record(shape, port=None, step=None):
