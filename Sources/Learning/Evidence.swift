@@ -6,6 +6,8 @@ struct Evidence {
     let isPrefixed: Bool
     /// Nil: no frame is answered by its number.
     let numbering: Numbering?
+    /// The list of rows in events whose only element is a message; nil: messages are in no list.
+    let row: String?
     let received: [LearnedFrame]
     let sent: [LearnedFrame]
     /// The place that says what a received frame is; nil: there is none.
@@ -23,12 +25,28 @@ struct Evidence {
         self.isPrefixed = isPrefixed
         let numbering = isPrefixed ? Numbering(recording.frames) : nil
         self.numbering = numbering
-        let frames = recording.frames.enumerated().compactMap {
+        var frames = recording.frames.enumerated().compactMap {
             LearnedFrame($0.element, index: $0.offset, isPrefixed: isPrefixed, numbering)
+        }
+        row = Self.row(of: frames.filter { !$0.isSent })
+        let sentRow = Self.row(of: frames.filter(\.isSent))
+        for index in frames.indices {
+            if let row = frames[index].isSent ? sentRow : row { frames[index].take(row: row) }
         }
         received = frames.filter { !$0.isSent }
         sent = frames.filter(\.isSent)
         kind = Self.kind(of: received)
+    }
+
+    /// The list in which the texts are that a person was asked to say; nil: they are in none.
+    private static func row(of frames: [LearnedFrame]) -> String? {
+        // What another person said comes in as an event alone; one's own may come back in an answer as well.
+        for mark in [LearnMark.other, LearnMark.own, LearnMark.reply] {
+            let leaves = frames.flatMap(\.leaves).filter { $0.value.string == mark }
+            if leaves.contains(where: { $0.list == nil }) { return nil }
+            if let row = leaves.first(where: { !$0.inner.isEmpty })?.list { return row }
+        }
+        return nil
     }
 
     /// Whether the texts that a person was asked to say are there.
@@ -71,7 +89,37 @@ struct Evidence {
     /// Received frames of a kind that is called so.
     func received(called stems: [String], but not: [String] = []) -> [LearnedFrame] {
         received.filter { frame in
-            kind(of: frame).map { Words.have($0, stems) && !Words.have($0, not) } ?? false
+            let words = words(of: frame)
+            return words.contains { Words.have($0, stems) } && !words.contains { Words.have($0, not) }
+        }
+    }
+
+    /// What a frame says that it is, outside of its row: in one place, or in several such as `type` and `event`.
+    func words(of frame: LearnedFrame) -> [String] {
+        frame.single.compactMap { leaf in
+            leaf.pointer == kind || isKind(leaf) ? leaf.value.string : nil
+        }
+    }
+
+    /// Whether a word says what a frame is, apart from the place that all frames have.
+    func isKind(_ leaf: Leaf) -> Bool {
+        Words.kinds.contains(leaf.key) && leaf.names.count == 1 && leaf.value.string.map(Words.isWord) == true
+    }
+
+    /// Whether the conditions of a rule hold for a frame.
+    func matches(_ frame: LearnedFrame, _ conditions: JSONValue) -> Bool {
+        (conditions.object ?? []).allSatisfy { member in
+            let found = frame.value(member.key)
+            switch member.value {
+            case .object(let conditions):
+                guard let begin = conditions.first(where: { $0.key == "prefix" })?.value.string else {
+                    return found != nil
+                }
+                // The number is a part of the prefix there.
+                return found?.string?.hasPrefix(begin) == true && frame.value(Numbering.pointer) != nil
+            case .array(let values): return found.map { values.contains($0) } ?? false
+            default: return found == member.value
+            }
         }
     }
 

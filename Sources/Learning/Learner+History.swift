@@ -21,7 +21,8 @@ extension Learner {
 
     /// A rule for a frame with a list of messages; nil: it has none.
     func historyRule(_ frame: LearnedFrame, _ when: JSONValue) -> JSONValue? {
-        let lists = Set(frame.leaves.compactMap(\.list)).sorted()
+        // In a history a row is one of many, even where there is no other.
+        let lists = Set(LearnedFrame(element: frame.json).leaves.compactMap(\.list)).sorted()
         for list in lists {
             guard let array = value(at: list, frame.json)?.array else { continue }
             guard let fields = rowFields(array) else { continue }

@@ -13,7 +13,10 @@ extension Learner {
         if let kind = evidence.kind, let value = frames.first?.text(kind) { messageKind = (kind, value) }
         let sent = sentMessages()
         let own = sent.flatMap { one in frames.filter { $0.text(text) == one.frame.text(one.text) } }
-        let nonce = noncePlace(sent)
+        nonce = noncePlace(sent)
+        if let row = evidence.row {
+            reason("each: what happened to a message came in as the only row of the list \(row)")
+        }
         var fields = LearnedFields()
         fields.set("text", text, evidence.hasMarks ? "it is where the texts stood that were asked for" : "by its name")
         addRoom(group, to: &fields)
@@ -70,9 +73,12 @@ extension Learner {
         }
         let kinds = Dictionary(grouping: marked.isEmpty ? candidates : marked) { evidence.kind(of: $0) ?? "" }
         guard let most = kinds.max(by: { ($0.value.count, $1.key) < ($1.value.count, $0.key) }) else { return [] }
+        // In a list, the frame's other words say what happened to the row.
+        let words = evidence.row == nil ? nil : most.value.first.map { evidence.words(of: $0) }
         // All of that kind but what changes a message.
         return candidates.filter { frame in
             (evidence.kind(of: frame) ?? "") == most.key && frame.text(text) != LearnMark.edited
+                && (words == nil || evidence.words(of: frame) == words)
         }
     }
 
@@ -222,15 +228,18 @@ extension Learner {
     {
         // Messages have no number.
         guard let nonce, nonce != Numbering.pointer else { return nil }
-        for one in sent {
-            guard let value = one.frame.text(nonce) else { continue }
-            for frame in frames where frame.index > one.frame.index {
-                if let leaf = frame.single.first(where: { $0.text == value && $0.pointer != text }) {
-                    return leaf.pointer
-                }
-            }
+        func isEcho(_ frame: LearnedFrame, of one: SentMessage, at pointer: String) -> Bool {
+            frame.index > one.frame.index && frame.text(pointer) == one.frame.text(nonce)
         }
-        return nil
+        let numbered = sent.filter { $0.frame.text(nonce) != nil }
+        let returned = numbered.count { one in
+            frames.contains { $0.index > one.frame.index && $0.text(text) == one.frame.text(one.text) }
+        }
+        // A short one may be found elsewhere by chance, but not of each message that came back.
+        return frames.flatMap(\.single).map(\.pointer).first { pointer in
+            pointer != text
+                && numbered.count { one in frames.contains { isEcho($0, of: one, at: pointer) } } >= max(returned, 1)
+        }
     }
 
     private mutating func findOwn(_ sent: [SentMessage], _ nonce: String?, _ echoed: String?, isEchoed: Bool) {
@@ -250,7 +259,7 @@ extension Learner {
             if Words.replies.contains(leaf.key)
                 || messageIDs.contains(text) && fullest.frame.index != first.frame.index && leaf.pointer != nonce
             {
-                maker.places[leaf.pointer] = "{{replyTo}}"
+                maker.places[leaf.pointer] = maker.place("replyTo", leaf)
                 maker.optional.insert(leaf.pointer)
             }
         }
@@ -328,7 +337,7 @@ extension Learner {
         let when = evidence.conditions(answers, exists: [id?.pointer, place.pointer].compactMap { $0 })
         add(
             [rule("receipt", when: when, fields, why: "it came after each message of the app")], when: when,
-            explaining: answers)
+            explaining: answers + evidence.received.filter { evidence.matches($0, when) })
         return id != nil
     }
 }

@@ -40,6 +40,8 @@ struct LearnedFrame {
     var json: JSONValue
     var leaves: [Leaf] = []
     var wrapped: [(pointer: String, how: Wrapping)] = []
+    /// A list whose only element counts as a part of the frame: the row that an event is about.
+    private var row: String?
 
     func value(_ pointer: String) -> JSONValue? { leaves.first { $0.pointer == pointer }?.value }
     func text(_ pointer: String) -> String? { leaves.first { $0.pointer == pointer }?.text }
@@ -73,6 +75,16 @@ struct LearnedFrame {
         walk(json, "", [], nil, isTuple: true)
     }
 
+    /// Takes the only element of the list for a part of the frame, if it has such a list.
+    mutating func take(row: String) {
+        let inside = leaves.filter { $0.list == row }
+        guard !inside.isEmpty, inside.allSatisfy({ $0.element == 0 && !$0.inner.isEmpty }) else { return }
+        self.row = row
+        leaves = []
+        wrapped = []
+        walk(json, "", [], nil, isTuple: true)
+    }
+
     /// A value inside an answer, such as a row of a history.
     init(element json: JSONValue) {
         index = 0
@@ -96,7 +108,8 @@ struct LearnedFrame {
                     isTuple: isTuple && pointer.isEmpty && member.key == "body")
             }
         case .array(let elements):
-            let isList = !isTuple || elements.allSatisfy { $0.object != nil } && elements.count > 1
+            let isList =
+                pointer != row && (!isTuple || elements.allSatisfy { $0.object != nil } && elements.count > 1)
             for (index, element) in elements.enumerated().prefix(200) {
                 let place = "\(pointer)/\(index)"
                 let inList = isList && list == nil ? (pointer, place.utf8.count, index) : list
@@ -168,7 +181,7 @@ enum Words {
     ]
     static let rooms = [
         "room", "channel", "ch", "place", "topic", "conversation", "chat", "roomid", "channelid", "conversationid",
-        "roomname", "group", "space", "chatid",
+        "roomname", "group", "space", "chatid", "collection",
     ]
     static let times = [
         "at", "ts", "time", "timestamp", "sentat", "createdat", "date", "when", "datecreated", "created", "sent",

@@ -25,7 +25,7 @@ struct LearnerTests {
         return (CustomDialect(try CustomDefinition(proposal.description), name: name), proposal, recording)
     }
 
-    static let shapes = ["home", "echo", "plain", "socketio", "numbered", "phoenix"]
+    static let shapes = ["home", "echo", "plain", "socketio", "numbered", "rows", "phoenix"]
 
     @Test("a proposal is what it was", arguments: shapes)
     func proposals(_ name: String) throws {
@@ -54,7 +54,8 @@ struct LearnerTests {
         let (dialect, proposal, recording) = try Self.dialect(name)
         let sent = try #require(recording.frames.first { $0.isSent && $0.text.contains(LearnMark.own) })
         let ids = [
-            "home": "n-7fa1", "echo": "c-1-4e1b", "plain": "", "socketio": "t-1-93ab", "numbered": "1", "phoenix": "3",
+            "home": "n-7fa1", "echo": "c-1-4e1b", "plain": "", "socketio": "t-1-93ab", "numbered": "1", "rows": "2",
+            "phoenix": "3",
         ]
         let message = ChatMessage(id: ChatID(ids[name] ?? ""), text: LearnMark.own)
         let encoded = dialect.encode(.message(message), context: DialectContext(room: try #require(proposal.room)))
@@ -72,7 +73,7 @@ struct LearnerTests {
         arguments: [
             ("home", DialectTraits.Confirmation.receipt, DialectTraits.MessageIDOrigin.server),
             ("echo", .echoByID, .server), ("plain", .echoByText, .server), ("socketio", .echoByID, .server),
-            ("numbered", .receipt, .server), ("phoenix", .receipt, .server),
+            ("numbered", .receipt, .server), ("rows", .receipt, .server), ("phoenix", .receipt, .server),
         ])
     func confirms(
         _ name: String, _ confirmation: DialectTraits.Confirmation, _ origin: DialectTraits.MessageIDOrigin
@@ -98,6 +99,42 @@ struct LearnerTests {
                     .auth(ChatAuth(state: .ok)), .account(own), .topic(ChatTopic(text: "all things")),
                     .join(ChatMembership(user: own, isSelf: true)),
                 ]))
+    }
+
+    @Test("a row in a list is the message, whatever happened to it, and a refused log-in is none that is good")
+    func rows() throws {
+        let (dialect, proposal, _) = try Self.dialect("rows")
+        #expect(proposal.room == "messages")
+        func decode(_ text: String) -> DecodedFrame {
+            Array(text.utf8).withUnsafeBytes {
+                dialect.decode($0, isBinary: false, context: DialectContext(room: "messages"))
+            }
+        }
+        let row = #"{"id":7,"text":"hi","user_created":{"id":"u-1","first_name":"Remy"}}"#
+        let remy = ChatPerson(id: ChatID("u-1"), name: "Remy")
+        let message = ChatMessage(id: ChatID("7"), sender: remy, text: "hi")
+        let rows: [(String, DecodedFrame)] = [
+            (#"{"type":"subscription","event":"create","data":[\#(row)],"uid":"1"}"#, .events([.message(message)])),
+            (
+                #"{"type":"subscription","event":"create","data":[\#(row),\#(row)],"uid":"1"}"#,
+                .events([.message(message), .message(message)])
+            ),
+            (
+                #"{"type":"subscription","event":"update","data":[\#(row)],"uid":"1"}"#,
+                .events([.edit(ChatEdit(id: ChatID("7"), text: "hi", sender: remy))])
+            ),
+            (
+                #"{"type":"subscription","event":"delete","data":[7,"8"],"uid":"1"}"#,
+                .events([.delete(ChatDelete(ids: [ChatID("7"), ChatID("8")]))])
+            ),
+            (
+                #"{"type":"subscription","event":"init","data":[\#(row)],"uid":"1"}"#,
+                .events([.ready(ChatReady()), .history(ChatHistory(messages: [message]))])
+            ),
+            (#"{"type":"auth","status":"ok"}"#, .events([.auth(ChatAuth(state: .ok))])),
+            (#"{"type":"auth","status":"error"}"#, .events([.auth(ChatAuth(state: .failed))])),
+        ]
+        for (text, expected) in rows { #expect(decode(text) == expected, "\(text)") }
     }
 
     // MARK: - Sources

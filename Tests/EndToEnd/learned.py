@@ -48,11 +48,13 @@ class Learned:
         shapes_app.correct(self.path("mine.json"), corrections)
 
     def start(self, is_up=True):
-        auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if self.shape.name == "home" else ""
+        has_token = self.shape.name in ("home", "rows")
+        auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if has_token else ""
+        rooms = {"phoenix": "room:lobby", "rows": "messages"}
         tables = (
             '[dialects.mine]\nfile = "%s"\n\n[[rooms]]\nname = "lobby"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
             'upstream_room = "%s"\n%s%s\n' % (
-                self.path("mine.json"), self.shape.port, "room:lobby" if self.shape.name == "phoenix" else "lobby", auth, CALM))
+                self.path("mine.json"), self.shape.port, rooms.get(self.shape.name, "lobby"), auth, CALM))
         self.bridge = Bridge({}, tables=tables, log_extra='level = "debug"', directory=self.directory)
         if is_up:
             self.wait_up()
@@ -124,6 +126,11 @@ def frames_like_socket_io_with_numbered_acknowledgements():
 
 
 @scenario
+def rows_of_a_collection():
+    _relays("rows")
+
+
+@scenario
 def frames_like_phoenix():
     _relays("phoenix")
 
@@ -178,6 +185,46 @@ def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
 @scenario
 def nothing_is_lost_or_doubled_where_acknowledgements_are_numbered():
     _is_taken_once("numbered")
+
+
+@scenario
+def nothing_is_lost_or_doubled_where_messages_are_rows():
+    _is_taken_once("rows")
+
+
+def _is_sent_again(name):
+    """What the backend never had: its history lacks it twice, 10 s apart."""
+    with Learned(name) as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS.get(name, {}))
+        one.start()
+        bob = one.irc("bob")
+        bob.say("#lobby", "before")
+        bob.expect_text("before")
+        ups = one.ups()
+        one.shape.do("miss 1")
+        bob.say("#lobby", "missing")
+        one.wait_up(ups + 1)
+        one.shape.do("miss 0")
+        bob.expect_text("missing", patience=2 * PATIENCE)
+        one.shape.do("say Remy end")
+        bob.expect_text("end")
+        assert [one.taken(text) for text in ("before", "missing")] == [1, 1], one.shape.texts()
+
+
+@scenario
+def a_message_that_was_lost_is_sent_again():
+    _is_sent_again("home")
+
+
+@scenario
+def a_message_that_was_lost_is_sent_again_where_acknowledgements_are_numbered():
+    _is_sent_again("numbered")
+
+
+@scenario
+def a_message_that_was_lost_is_sent_again_where_messages_are_rows():
+    _is_sent_again("rows")
 
 
 @scenario
