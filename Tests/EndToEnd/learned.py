@@ -6,7 +6,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 
+import media
 import peer
 import shapes_app
 from backends import CALM
@@ -47,14 +50,14 @@ class Learned:
     def correct(self, corrections):
         shapes_app.correct(self.path("mine.json"), corrections)
 
-    def start(self, is_up=True):
+    def start(self, is_up=True, more=""):
         has_token = self.shape.name in ("home", "rows")
         auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if has_token else ""
         rooms = {"phoenix": "room:lobby", "rows": "messages"}
         tables = (
             '[dialects.mine]\nfile = "%s"\n\n[[rooms]]\nname = "lobby"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
-            'upstream_room = "%s"\n%s%s\n' % (
-                self.path("mine.json"), self.shape.port, rooms.get(self.shape.name, "lobby"), auth, CALM))
+            'upstream_room = "%s"\n%s%s\n%s' % (
+                self.path("mine.json"), self.shape.port, rooms.get(self.shape.name, "lobby"), auth, CALM, more))
         self.bridge = Bridge({}, tables=tables, log_extra='level = "debug"', directory=self.directory)
         if is_up:
             self.wait_up()
@@ -245,6 +248,37 @@ def what_else_a_home_grown_backend_says():
         assert "time" in away.tags, away.raw
         app.close()
         ann.expect("PART", lambda line: line.source.startswith("ann2"))
+
+
+@scenario
+def files_behind_the_token_open_without_it_by_links_of_the_bridge():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS["home"])
+        one.start(more=media.tables())
+        one.http = int(one.bridge.log_entries("listening-http")[0]["address"].rsplit(":", 1)[-1])
+        ann = one.irc("ann")
+        app = shapes_app.App(one.shape.port)
+        app.say({"do": "hello", "token": shapes_app.TOKEN, "room": "lobby", "as": "Remy"})
+        app.say({"do": "post", "nonce": "n-1", "room": "lobby", "body": "look", "files": [
+            {"href": "/files/7/soup.png", "label": "soup.png", "bytes": 20, "mime": "image/png"}]})
+        line = ann.expect("PRIVMSG", lambda line: media.PUBLIC in line.params[-1])
+        assert shapes_app.TOKEN not in line.raw and "127.0.0.1:%d" % one.shape.port not in line.raw, line.raw
+        link = next(word for word in line.params[-1].split() if word.startswith(media.PUBLIC))
+        answer = media.get(one, link)
+        assert (answer.status, answer.body) == (200, b'{"file": "soup.png"}'), (answer.status, answer.body)
+        bare = urllib.request.Request("http://127.0.0.1:%d/files/7/soup.png" % one.shape.port)
+        try:
+            with urllib.request.urlopen(bare, timeout=PATIENCE) as opened:
+                raise AssertionError("it opens without the token: %d" % opened.status)
+        except urllib.error.HTTPError as refusal:
+            assert refusal.code == 401, refusal
+            refusal.close()
+        # Of the past, by the call for the history.
+        bob = one.irc("bob")
+        bob.send("CHATHISTORY LATEST #lobby * 10")
+        bob.expect("PRIVMSG", lambda line: link in line.params[-1])
+        app.close()
 
 
 @scenario
