@@ -40,11 +40,14 @@ struct Evidence {
 
     /// The list in which the texts are that a person was asked to say; nil: they are in none.
     private static func row(of frames: [LearnedFrame]) -> String? {
-        // What another person said comes in as an event alone; one's own may come back in an answer as well.
         for mark in [LearnMark.other, LearnMark.own, LearnMark.reply] {
-            let leaves = frames.flatMap(\.leaves).filter { $0.value.string == mark }
-            if leaves.contains(where: { $0.list == nil }) { return nil }
-            if let row = leaves.first(where: { !$0.inner.isEmpty })?.list { return row }
+            let found = frames.filter { $0.has(mark) }
+            let rows = found.compactMap { frame in
+                frame.leaves.first { $0.value.string == mark && $0.list != nil && !$0.inner.isEmpty }?.list
+            }
+            // One's own may come back in an answer as well, which is about no other person's messages.
+            if let row = rows.first, rows.count == found.count || mark != LearnMark.other { return row }
+            if !found.isEmpty { return nil }
         }
         return nil
     }
@@ -282,6 +285,13 @@ struct LearnedGroup {
             return (made, nil)
         }
         return (id, name)
+    }
+
+    /// Places with one value in frames of several people.
+    func sharedPlaces(byAllOf sender: String) -> Set<String> {
+        func values(_ pointer: String) -> Set<String?> { Set(frames.map { $0.text(pointer) }) }
+        guard values(sender).subtracting([nil]).count > 1 else { return [] }
+        return Set(common.map(\.pointer).filter { values($0).count == 1 })
     }
 
     /// Numbers, and ids that a program made.

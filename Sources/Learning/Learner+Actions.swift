@@ -122,7 +122,11 @@ extension Learner {
     // MARK: - Edits and deletions
 
     private mutating func findEdits() {
-        let marked = evidence.received.filter { !isExplained($0) && $0.has(LearnMark.edited) }
+        var marked = evidence.received.filter { !isExplained($0) && $0.has(LearnMark.edited) }
+        // What else has the text is an answer to the app.
+        if let row = evidence.row, marked.contains(where: { $0.has(LearnMark.edited, in: row) }) {
+            marked.removeAll { !$0.has(LearnMark.edited, in: row) }
+        }
         let named = evidence.received(
             called: ["edit", "update", "change", "modif"], but: ["react", "presence", "typing", "member"])
         let frames = (marked.isEmpty ? named.filter { !isExplained($0) } : marked)

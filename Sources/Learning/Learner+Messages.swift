@@ -24,9 +24,16 @@ extension Learner {
         addIDs(group, echoed, &fields)
         let reply = replyPlace(group, fields)
         addPerson(group, "sender.id", "sender.name", to: &fields, besides: Set([reply].compactMap { $0 }))
+        if let sender = fields.pointers["sender.id"] ?? fields.pointers["sender.name"] {
+            impersonal = group.sharedPlaces(byAllOf: sender)
+        }
         addTime(group, to: &fields)
         if let reply { fields.set("replyTo", reply, "") }
         addAttachments(group, text, &fields)
+        if evidence.row != nil {
+            let inside = fields.members.filter { isInRow($0.value) }
+            rowFields = .object(inside.map { .init($0.key, fromRow($0.value)) })
+        }
         let required = [text] + [fields.pointers["id"]].compactMap { $0 }
         let when = evidence.conditions(frames, exists: required)
         let who = evidence.hasMarks ? "a text that was asked for came in so" : "such frames have a text and a sender"

@@ -37,10 +37,14 @@ public struct Learner {
     private(set) var reasons: [String] = []
     /// Ids of messages that the recording names.
     var messageIDs: Set<String> = []
+    /// The fields of a message from its row; nil: messages are in no list.
+    var rowFields: JSONValue?
     /// What received messages say that they are.
     var messageKind: (pointer: String, value: String)?
     /// Where the app puts an id of its own into what it sends.
     var nonce: String?
+    /// Places that have one value in the messages of several people.
+    var impersonal: Set<String> = []
     var room: String?
     var token = Proposal.Token.none
 
@@ -95,7 +99,7 @@ public struct Learner {
     }
 
     /// Whether the pointers of a field lead into the row that the event is about.
-    private func isInRow(_ field: JSONValue) -> Bool {
+    func isInRow(_ field: JSONValue) -> Bool {
         guard let row = evidence.row else { return false }
         switch field {
         case .string(let pointer): return pointer.hasPrefix(row + "/0/")
@@ -105,7 +109,7 @@ public struct Learner {
     }
 
     /// The field with pointers from the row, and `^` in front of those from the frame.
-    private func fromRow(_ field: JSONValue) -> JSONValue {
+    func fromRow(_ field: JSONValue) -> JSONValue {
         guard let row = evidence.row else { return field }
         switch field {
         case .string(let pointer):
@@ -163,7 +167,8 @@ public struct Learner {
         besides more: Set<String> = []
     ) {
         // What comes back there is a request's id, and no person's.
-        let person = group.person(besides: fields.used.union(more).union(nonce.map { [$0] } ?? []))
+        let person = group.person(
+            besides: fields.used.union(more).union(nonce.map { [$0] } ?? []).union(impersonal))
         if let leaf = person.id { fields.set(id, leaf.pointer, "") }
         if let leaf = person.name { fields.set(name, leaf.pointer, "") }
     }

@@ -49,6 +49,11 @@ struct LearnedFrame {
     /// The leaves that are not in a list.
     var single: [Leaf] { leaves.filter { $0.list == nil } }
 
+    /// Whether the text is in the only row of a list.
+    func has(_ text: String, in row: String) -> Bool {
+        leaves.contains { $0.value.string == text && $0.pointer.hasPrefix(row + "/0/") }
+    }
+
     func has(_ text: String) -> Bool { leaves.contains { $0.value.string == text } }
 
     init?(_ frame: RecordedFrame, index: Int, isPrefixed: Bool, _ numbering: Numbering? = nil) {

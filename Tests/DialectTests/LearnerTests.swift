@@ -137,6 +137,41 @@ struct LearnerTests {
         for (text, expected) in rows { #expect(decode(text) == expected, "\(text)") }
     }
 
+    @Test(
+        "rows are found in the recording of a lone person, in a collection that was empty, and where answers name nothing"
+    )
+    func fewerRows() throws {
+        var lone = try Self.recording("rows")
+        lone.frames.removeAll { $0.text.contains(LearnMark.other) }
+        var empty = try Self.recording("rows")
+        let first = try #require(empty.frames.firstIndex { $0.text.contains(#""init""#) })
+        empty.frames[first].text = #"{"type":"subscription","event":"init","data":[],"uid":"1"}"#
+        var unnamed = try Self.recording("rows")
+        for index in unnamed.frames.indices {
+            let text = unnamed.frames[index].text
+            for uid in 2...5 where text.contains(#""items""#) {
+                unnamed.frames[index].text.replace(#","uid":"\#(uid)""#, with: "")
+            }
+        }
+        let whole = try #require(Learner.propose(try Self.recording("rows"))).description["decode"]?.array
+        for (name, recording, confirmation) in [
+            ("lone", lone, DialectTraits.Confirmation.receipt), ("empty", empty, .receipt),
+            ("unnamed", unnamed, .echoByText),
+        ] {
+            let description = try #require(Learner.propose(recording)).description
+            let rules = description["decode"]?.array ?? []
+            for event in ["message", "edit", "delete", "history"] {
+                func places(_ rules: [JSONValue]?) -> [JSONValue?] {
+                    (rules ?? []).filter { $0["event"]?.string == event }.flatMap {
+                        [$0["when"], $0["each"], $0["fields"]]
+                    }
+                }
+                #expect(places(rules) == places(whole), "\(name): \(event)")
+            }
+            #expect(CustomDialect(try CustomDefinition(description)).traits.confirmation == confirmation, "\(name)")
+        }
+    }
+
     // MARK: - Sources
 
     @Test("lines and what is read of them are the same", arguments: shapes)
