@@ -144,7 +144,7 @@ class Home(Shape):
             if f["token"] != TOKEN:
                 link.send(self.wrap({"did": "goodbye", "why": "bad token"}))
                 return link.close()
-            if self.state == "missing":
+            if self.state == "missing" or f["room"] != self.room:
                 return self.refuse(link, "no-room", None)
             link.name = f.get("as", self.account)
             here = sorted({one.name for one in self.links if one.name})

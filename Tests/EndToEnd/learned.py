@@ -331,6 +331,26 @@ def an_unknown_room_is_refused_at_join_and_a_read_only_one_tells_it():
 
 
 @scenario
+def any_channel_is_a_room_of_the_backend_or_refused():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS["home"])
+        one.start(more='\n[[rooms]]\nname = "*"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
+                       'auth = { type = "message", token_file = "%s" }\n%s' % (one.shape.port, one.path("token"), CALM))
+        ann = one.irc("ann")
+        for _ in range(2):
+            ann.send("JOIN #nosuch")
+            refusal = ann.expect("403")
+            assert refusal.params[1] == "#nosuch" and "nothing of that name" in refusal.params[-1], refusal.raw
+        ann.barrier()
+        assert not [line for line in ann.lines if line.command == "JOIN" and line.params[0] == "#nosuch"], ann.lines
+        # Its link is not held for those who may come.
+        one.bridge.logged("room-closed", "info", "room")
+        ann.say("#lobby", "still here")
+        wait_until(lambda: one.taken("still here") == 1, lambda: "it is taken: %r" % one.shape.texts())
+
+
+@scenario
 def a_word_for_a_room_that_is_none_is_a_mistake():
     with Learned("home") as one:
         one.learn(shapes_app.record(one.shape))

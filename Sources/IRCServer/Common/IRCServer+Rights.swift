@@ -31,12 +31,14 @@ extension IRCServer {
         return nil
     }
 
-    /// The refusal of a JOIN to a room that the backend says it does not have; nil: it has not said so.
-    func unknownRoom(_ room: Room, _ session: IRCSession) -> IRCMessage? {
-        room.access.words(.unknown, now: context.now.monotonic).map { words in
-            session.numeric(
-                .errNoSuchChannel, room.channel, "\(room.settings.url.host) has no such room: \(words)")
-        }
+    /// Refuses a JOIN to a room that the backend says it does not have, and closes the link of an empty one soon.
+    ///
+    /// - Returns: the refusal; nil: the backend has not said so.
+    func refuseUnknown(_ room: Room, _ session: IRCSession) -> IRCMessage? {
+        guard let words = room.access.words(.unknown, now: context.now.monotonic) else { return nil }
+        room.entryRefused(context)
+        return session.numeric(
+            .errNoSuchChannel, room.channel, "\(room.settings.url.host) has no such room: \(words)")
     }
 
     /// The refusal of messages to a room that the backend says is read-only; nil: it has not said so.

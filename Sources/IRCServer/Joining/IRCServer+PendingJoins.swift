@@ -126,7 +126,7 @@ extension IRCServer {
             return reply(refusal, session)
         }
         // A member stays one, however the backend changes its mind.
-        if pending.isAsked, let refusal = unknownRoom(room, session) { return reply(refusal, session) }
+        if pending.isAsked, let refusal = refuseUnknown(room, session) { return reply(refusal, session) }
         // Their answers are not pulled from here: those may be pending joins too, and would pull this one.
         let others = room.entering(askedAt: pending.at) { enterWithOthers(room, session) }
         for other in others where other.hasLongAnswers { emit(.notifyWhenDrained(other.id)) }
