@@ -316,7 +316,7 @@ def an_unknown_room_is_refused_at_join_and_a_read_only_one_tells_it():
         bob.say("#lobby", "after")
         wait_until(lambda: one.taken("after") == 1, lambda: "it is taken: %r" % one.shape.texts())
         assert not one.taken("refused"), one.shape.texts()
-        # Known to the bridge, it is no room again.
+        # A room that was there can become unknown.
         one.shape.do("room missing")
         one.shape.do("drop")
         carl = IRC(one.bridge.port, "carl", caps=MODERN)
@@ -344,7 +344,7 @@ def any_channel_is_a_room_of_the_backend_or_refused():
             assert refusal.params[1] == "#nosuch" and "nothing of that name" in refusal.params[-1], refusal.raw
         ann.barrier()
         assert not [line for line in ann.lines if line.command == "JOIN" and line.params[0] == "#nosuch"], ann.lines
-        # Its link is not held for those who may come.
+        # Its link is closed soon.
         one.bridge.logged("room-closed", "info", "room")
         ann.say("#lobby", "still here")
         wait_until(lambda: one.taken("still here") == 1, lambda: "it is taken: %r" % one.shape.texts())
