@@ -25,6 +25,11 @@ package struct Turn: ~Copyable {
 
     /// A new message id: an upper-case UUID.
     package mutating func freshChatID() -> ChatID { ChatID(UUIDv4.make(using: &random)) }
+
+    /// A new message id for wires where it must be a number: see ``ChatID/init(number:)``.
+    package mutating func freshChatNumber() -> ChatID {
+        ChatID(number: UInt64.random(in: .min ... .max, using: &random))
+    }
 }
 
 /// A random number generator chosen at run time: the system's in production, a seeded one in tests.

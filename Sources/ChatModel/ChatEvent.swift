@@ -477,20 +477,34 @@ extension ChatCredentials: Redacted {
 
 /// A complaint of the backend.
 public struct ChatError: Hashable, Sendable {
+    /// What a complaint says of the room.
+    public enum RoomState: String, CaseIterable, Sendable {
+        /// There is none of that name, or the account may not know of it.
+        case unknown
+        /// The account may not write in it.
+        case readOnly = "read-only"
+    }
+
     public var code: String
     public var text: String
     public var isFatal: Bool
     public var ref: String?
     /// It is about how much is sent, and the backend takes the same again after so long, in milliseconds; nil: it is not.
     public var retryAfterMilliseconds: Int64?
+    /// Nil: it is not about the room.
+    public var roomState: RoomState?
 
     @inlinable
-    public init(code: String, text: String, isFatal: Bool, ref: String? = nil, retryAfterMilliseconds: Int64? = nil) {
+    public init(
+        code: String, text: String, isFatal: Bool, ref: String? = nil, retryAfterMilliseconds: Int64? = nil,
+        roomState: RoomState? = nil
+    ) {
         self.code = code
         self.text = text
         self.isFatal = isFatal
         self.ref = ref
         self.retryAfterMilliseconds = retryAfterMilliseconds
+        self.roomState = roomState
     }
 }
 

@@ -51,6 +51,9 @@ public struct ChatID: Sendable {
         self = text.withUTF8 { Self.read(UnsafeRawBufferPointer($0), rawValue) }
     }
 
+    /// An id of 15 digits out of any bits: every peer reads it exactly, in JSON too (RFC 8259 §6), and it is stored inline.
+    public init(number bits: UInt64) { self.init(String(bits % 900_000_000_000_000 + 100_000_000_000_000)) }
+
     /// The id that `bytes` spell, which must be well-formed UTF-8.
     @inline(__always)
     public init(utf8 bytes: UnsafeRawBufferPointer) { self = Self.read(bytes, nil) }

@@ -27,6 +27,13 @@ public struct CustomDefinition: Sendable {
         case token
     }
 
+    /// What the ids that the bridge gives its messages are.
+    enum IDs: String, CaseIterable, Sendable {
+        case text
+        /// 15 digits.
+        case number
+    }
+
     enum Edits: String, CaseIterable, Sendable {
         /// The editor is known from the frame alone.
         case anybody
@@ -51,6 +58,7 @@ public struct CustomDefinition: Sendable {
 
     var identity: DialectTraits.Identity?
     var echo = Echo.auto
+    var ids = IDs.text
     var edits = Edits.anybody
     var files = Files.public
     var rules = CustomRules()
@@ -66,9 +74,9 @@ public struct CustomDefinition: Sendable {
     var messageNames: Set<CustomPath.Name> = []
 
     static let keys = [
-        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "edits", "files",
-        "on_open",
-        "ready_when", "ping", "reply", "typing", "reconnect", "login", "refresh", "history", "unwrap", "decode",
+        "dialect", "comment", "url", "headers", "subprotocols", "frames", "identity", "echo", "ids", "edits",
+        "files", "on_open", "ready_when", "ping", "reply", "typing", "reconnect", "login", "refresh", "history",
+        "unwrap", "decode",
         "encode",
     ]
 
@@ -175,6 +183,7 @@ public struct CustomDefinition: Sendable {
     private mutating func session(_ table: JSONTable, _ compiler: inout CustomCompiler) {
         identity = compiler.choice("identity", of: table)
         echo = compiler.choice("echo", of: table) ?? .auto
+        ids = compiler.choice("ids", of: table) ?? .text
         edits = compiler.choice("edits", of: table) ?? .anybody
         files = compiler.choice("files", of: table) ?? .public
         var used: Set<CustomPath.Name> = []

@@ -77,6 +77,7 @@ public struct CustomDialect: Dialect {
         traits.returnsClientIDs = givesID && rowFields.contains { $0.has(.ref) }
         traits.confirmationIsGuess = definition.echo == .auto
         traits.namesSenders = namesSender
+        traits.idsAreNumbers = definition.ids == .number
         traits.guardsFiles = definition.files == .token
         traits.authorsAloneEdit = definition.edits == .author
         return traits
@@ -221,8 +222,8 @@ extension CustomFields {
             case .pointer: true
             case .first(let fields): fields.contains { can($0) }
             case .constant(let value): value.string == word
-            case .looked(_, _, let map, let fallback):
-                fallback?.string == word || (map.map { $0.contains { $0.value.string == word } } ?? true)
+            case .looked(_, _, let how):
+                how.fallback?.string == word || (how.map.map { $0.contains { $0.value.string == word } } ?? true)
             case .objects, .values: false
             }
         }

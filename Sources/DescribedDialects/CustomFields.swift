@@ -9,7 +9,7 @@ import WireBytes
 enum CustomFieldName: Int, CaseIterable, Sendable {
     case id, room, senderID, senderName, byID, byName, userID, userName, text, at, attachments, replyTo, ref
     case encrypted, annotations, ids, state, ttl, target, emoji, op, counts, messages, name, refresh, code, fatal, retry
-    case retryMilliseconds
+    case retryMilliseconds, roomState
     // Of an attachment.
     case url, size, mime, thumb, width, height, duration, type, fileId
     // Of a count.
@@ -24,6 +24,7 @@ enum CustomFieldName: Int, CaseIterable, Sendable {
         case .userID: "user.id"
         case .userName: "user.name"
         case .retryMilliseconds: "retry_ms"
+        case .roomState: "room_state"
         default: "\(self)"
         }
     }
@@ -70,12 +71,20 @@ enum CustomField: Sendable {
     /// The first that is there.
     case first([CustomField])
     indirect case constant(JSONValue)
-    /// `map` is nil where every value counts as it is.
-    indirect case looked(CustomSlot, CustomReading, map: [(key: String, value: JSONValue)]?, fallback: JSONValue?)
+    indirect case looked(CustomSlot, CustomReading, CustomLookUp)
     /// Objects of an array, each with fields of its own.
     indirect case objects(CustomSlot, CustomElement)
     /// Plain values of an array.
     indirect case values(CustomSlot, CustomElement)
+}
+
+/// What becomes of a value before it is read.
+struct CustomLookUp: Sendable {
+    /// The characters that stand before the value; a text without them counts as not found. Nil: none.
+    var after: String?
+    /// Nil: every value counts as it is.
+    var map: [(key: String, value: JSONValue)]?
+    var fallback: JSONValue?
 }
 
 /// The pointers and fields of each element of an array.
@@ -220,6 +229,20 @@ private enum CustomSource {
     }
 }
 
+extension CustomLookUp {
+    /// Nil: the value counts as not found.
+    fileprivate func source(_ field: JSONField) -> CustomSource? {
+        var text: String?
+        if let after {
+            guard let whole = field.string, whole.utf8.starts(with: after.utf8) else { return nil }
+            text = String(whole.utf8.dropFirst(after.utf8.count))
+        }
+        guard let map else { return text.map { .value(.string($0)) } ?? .field(field) }
+        let key = text ?? field.string ?? field.rawText
+        return map.first { $0.key.utf8.elementsEqual(key.utf8) }.map { .value($0.value) }
+    }
+}
+
 extension CustomFields {
     /// The field's value after `convert`; nil when it is absent or cannot be converted.
     private func read<T>(
@@ -240,22 +263,13 @@ extension CustomFields {
             }
             return nil
         case .constant(let value): return convert(.value(value), .any)
-        case .looked(let slot, let reading, let map, let fallback):
-            if let found = values[slot] {
-                if let map {
-                    if let value = lookUp(found, map), let made = convert(.value(value), reading) { return made }
-                } else if let made = convert(.field(found), reading) {
-                    return made
-                }
+        case .looked(let slot, let reading, let how):
+            if let found = values[slot], let source = how.source(found), let made = convert(source, reading) {
+                return made
             }
-            return fallback.flatMap { convert(.value($0), .any) }
+            return how.fallback.flatMap { convert(.value($0), .any) }
         case .objects, .values: return nil
         }
-    }
-
-    private static func lookUp(_ field: JSONField, _ map: [(key: String, value: JSONValue)]) -> JSONValue? {
-        let text = field.string ?? field.rawText
-        return map.first { $0.key.utf8.elementsEqual(text.utf8) }?.value
     }
 
     func text(_ name: CustomFieldName, _ values: CustomValues) -> String? {
@@ -570,7 +584,7 @@ extension CustomCompiler {
         _ value: JSONValue, _ path: [String], _ name: CustomFieldName, _ words: [String]?,
         _ scope: inout CustomPointerScope
     ) -> CustomField? {
-        let known = ["ptr", "as", "map", "default", "const", "each"]
+        let known = ["ptr", "after", "as", "map", "default", "const", "each"]
         guard let table = members(value, path, known: known) else { return nil }
         if name.listFields != nil {
             report(path, "needs \"each\" and \"fields\"")
@@ -586,15 +600,13 @@ extension CustomCompiler {
         if let how = table.value("as") {
             reading = choice(how, table.path("as"), of: CustomReading.self) ?? reading
         }
-        var map: [(key: String, value: JSONValue)]?
+        var how = CustomLookUp(after: self.text("after", of: table), fallback: table.value("default"))
         if let written = table.value("map"), let members = members(written, table.path("map")) {
-            map = members.map { ($0.key, $0.value) }
+            how.map = members.map { ($0.key, $0.value) }
             for member in members { check(member.value, table.path("map") + [member.key], words) }
         }
-        let fallback = table.value("default")
-        if let fallback { check(fallback, table.path("default"), words) }
-        guard let place else { return nil }
-        return .looked(place, reading, map: map, fallback: fallback)
+        if let fallback = how.fallback { check(fallback, table.path("default"), words) }
+        return place.map { .looked($0, reading, how) }
     }
 
     private mutating func list(

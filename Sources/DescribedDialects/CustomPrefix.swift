@@ -1,3 +1,4 @@
+import Dialects
 import JSONText
 
 /// Frames with characters before their JSON, as Socket.IO has them: `42["message",{"text":"hi"}]`, and `2` alone.
@@ -11,6 +12,25 @@ enum CustomPrefix {
     /// Whether JSON begins with this byte.
     static func endsPrefix(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "\"")
+    }
+
+    /// The characters for a frame.
+    ///
+    /// - Throws: ``DropReason/wrongType`` for none, or for some that would not be read as these.
+    static func bytes(
+        _ pieces: [CustomTemplate.Piece], _ scope: CustomTemplateScope
+    ) throws(CustomTemplateFailure) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for piece in pieces {
+            switch piece {
+            case .text(let text): bytes += Array(text.utf8)
+            case .place(let place): bytes += Array(try place.value(scope).asText.utf8)
+            }
+        }
+        guard !bytes.isEmpty, bytes.count <= maxBytes, !bytes.contains(where: endsPrefix) else {
+            throw CustomTemplateFailure(reason: .wrongType)
+        }
+        return bytes
     }
 
     static func withJSON<R>(of frame: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {

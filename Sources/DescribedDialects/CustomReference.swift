@@ -9,7 +9,9 @@ public enum CustomReference {
             let groups = kind.required.map { $0.map { "**\($0.text)**" }.joined(separator: " or ") }
             let words = kind.words.values.first.map { " " + $0.map { "`\($0)`" }.joined(separator: " ") } ?? ""
             let named: [String] = groups.map { $0 == "**state**" ? $0 + words : $0 }
-            let others = kind.fields.filter { !needed.contains($0) }.map { $0 == .op ? $0.text + words : $0.text }
+            let others = kind.fields.filter { !needed.contains($0) }.map {
+                kind.words[$0] == nil ? $0.text : $0.text + words
+            }
             return "| `\(kind.rawValue)` | \((named + others).joined(separator: ", ")) |"
         }
         return table("event", "fields, **needed ones** in bold", rows)
@@ -31,6 +33,7 @@ public enum CustomReference {
         let rows = [
             ("`frames`", CustomDefinition.Frames.allCases.map(\.rawValue)),
             ("`echo`", CustomDefinition.Echo.allCases.map(\.rawValue)),
+            ("`ids`", CustomDefinition.IDs.allCases.map(\.rawValue)),
             ("`edits`", CustomDefinition.Edits.allCases.map(\.rawValue)),
             ("`files`", CustomDefinition.Files.allCases.map(\.rawValue)),
             ("`as` of `unwrap`", CustomUnwrap.allCases.map(\.rawValue)),

@@ -31,7 +31,7 @@ enum CustomEventKind: String, CaseIterable, Sendable {
         case .history: return [.messages, .room, .ref]
         case .ready: return [.room, .name, .ref]
         case .auth: return [.state, .text, .refresh, .ref]
-        case .error: return [.code, .text, .fatal, .ref, .retry, .retryMilliseconds]
+        case .error: return [.code, .text, .fatal, .ref, .retry, .retryMilliseconds, .roomState]
         case .ping, .pong: return [.ref]
         case .ignore: return []
         }
@@ -55,7 +55,7 @@ enum CustomEventKind: String, CaseIterable, Sendable {
         }
     }
 
-    /// The words that `state` and `op` allow.
+    /// The words that `state`, `op` and `room_state` allow.
     var words: [CustomFieldName: [String]] {
         switch self {
         case .typing: [.state: ChatTyping.State.allCases.map(\.rawValue)]
@@ -63,6 +63,7 @@ enum CustomEventKind: String, CaseIterable, Sendable {
         case .presence: [.state: ChatPresence.State.allCases.map(\.rawValue)]
         case .auth: [.state: ChatAuth.State.allCases.map(\.rawValue)]
         case .reaction: [.op: ChatReaction.Operation.allCases.map(\.rawValue)]
+        case .error: [.roomState: ChatError.RoomState.allCases.map(\.rawValue)]
         default: [:]
         }
     }
@@ -304,7 +305,9 @@ struct CustomRules: Sendable {
                 .error(
                     ChatError(
                         code: code ?? "", text: text ?? "", isFatal: isFatal, ref: fields.ref(values),
-                        retryAfterMilliseconds: fields.retry(values))))
+                        retryAfterMilliseconds: fields.retry(values),
+                        // Most codes are about no room.
+                        roomState: fields.text(.roomState, values).flatMap(ChatError.RoomState.init(rawValue:)))))
         case .ping: return .event(.ping(ref: fields.ref(values)))
         case .pong: return .event(.pong(ref: fields.ref(values)))
         case .ignore: return .dropped(.unsupported)

@@ -28,7 +28,7 @@ indirect enum CustomTemplate: Sendable {
     case object([Member])
     case each(CustomPath, CustomTemplate)
     /// A whole frame: characters before JSON, or alone.
-    case prefixed(String, CustomTemplate?)
+    case prefixed([Piece], CustomTemplate?)
     /// JSON inside a string.
     case wrapped(CustomUnwrap, CustomTemplate)
 
@@ -37,14 +37,17 @@ indirect enum CustomTemplate: Sendable {
         switch self {
         case .literal: false
         case .place(let place): place.path.name == name
-        case .text(let pieces):
-            pieces.contains { if case .place(let place) = $0 { place.path.name == name } else { false } }
+        case .text(let pieces): Self.names(name, pieces)
         case .array(let elements): elements.contains { $0.names(name) }
         case .object(let members): members.contains { $0.value.names(name) }
         case .each(let path, let element): path.name == name || element.names(name)
-        case .prefixed(_, let template): template?.names(name) ?? false
+        case .prefixed(let pieces, let template): Self.names(name, pieces) || template?.names(name) ?? false
         case .wrapped(_, let template): template.names(name)
         }
+    }
+
+    private static func names(_ name: CustomPath.Name, _ pieces: [Piece]) -> Bool {
+        pieces.contains { if case .place(let place) = $0 { place.path.name == name } else { false } }
     }
 }
 
@@ -497,10 +500,11 @@ extension CustomFrameTemplate {
             var writer = JSONWriter()
             if case .prefixed(_, nil) = template {} else { try template.write(scope, to: &writer) }
             guard writer.count <= maxBytes else { throw CustomTemplateFailure(reason: .tooLong) }
-            guard case .prefixed(let prefix, let body) = template else {
+            guard case .prefixed(let pieces, let body) = template else {
                 return EncodedFrame(bytes: writer.finish(), isBinary: isBinary)
             }
-            return EncodedFrame(bytes: Array(prefix.utf8) + (body == nil ? [] : writer.finish()), isBinary: false)
+            let prefix = try CustomPrefix.bytes(pieces, scope)
+            return EncodedFrame(bytes: prefix + (body == nil ? [] : writer.finish()), isBinary: false)
         }
         switch self {
         case .one(let template): return [try frame(template, scope)]

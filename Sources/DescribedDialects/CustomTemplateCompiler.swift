@@ -104,10 +104,15 @@ extension CustomCompiler {
             let written = table.value("$prefix"), let prefix = text(written, table.path("$prefix"))
         else { return template(value, path, names, &used) }
         foundPrefix()
-        if prefix.isEmpty || prefix.utf8.contains(where: { CustomPrefix.endsPrefix($0) }) {
+        let pieces = pieces(prefix, table.path("$prefix"), names, &used) ?? []
+        let isPlain = pieces.allSatisfy { piece in
+            guard case .text(let text) = piece else { return true }
+            return !text.utf8.contains { CustomPrefix.endsPrefix($0) }
+        }
+        if prefix.isEmpty || !isPlain {
             report(table.path("$prefix"), "must be characters without quotes, brackets and braces")
         }
-        return .prefixed(prefix, table.value("as").map { template($0, table.path("as"), names, &used) })
+        return .prefixed(pieces, table.value("as").map { template($0, table.path("as"), names, &used) })
     }
 
     private mutating func loop(
@@ -201,6 +206,20 @@ extension CustomCompiler {
     private mutating func string(
         _ text: String, _ path: [String], _ names: CustomTemplateNames, _ used: inout Set<CustomPath.Name>
     ) -> CustomTemplate {
+        guard let pieces = pieces(text, path, names, &used) else { return .literal("null") }
+        if pieces.count == 1, let only = pieces.first {
+            switch only {
+            case .place(let place): return .place(place)
+            case .text(let text): return .literal(JSONValue.string(text).text)
+            }
+        }
+        return .text(pieces)
+    }
+
+    /// The text in pieces; nil for one that is reported.
+    private mutating func pieces(
+        _ text: String, _ path: [String], _ names: CustomTemplateNames, _ used: inout Set<CustomPath.Name>
+    ) -> [CustomTemplate.Piece]? {
         var pieces: [CustomTemplate.Piece] = []
         let bytes = Array(text.utf8)
         var at = 0
@@ -214,7 +233,7 @@ extension CustomCompiler {
             let parts = Self.parts(bytes, from: at + 2)
             guard let end = parts.end else {
                 report(path, "\"{{\" without \"}}\"")
-                return .literal("null")
+                return nil
             }
             if !plain.isEmpty {
                 pieces.append(.text(String(decoding: plain, as: UTF8.self)))
@@ -224,13 +243,7 @@ extension CustomCompiler {
             at = end
         }
         if !plain.isEmpty { pieces.append(.text(String(decoding: plain, as: UTF8.self))) }
-        if pieces.count == 1, let only = pieces.first {
-            switch only {
-            case .place(let place): return .place(place)
-            case .text(let text): return .literal(JSONValue.string(text).text)
-            }
-        }
-        return .text(pieces)
+        return pieces
     }
 
     /// The parts between `{{` and `}}`, separated by bars; bars and braces inside JSON do not count.

@@ -4,6 +4,10 @@ import JSONText
 struct Evidence {
     let recording: Recording
     let isPrefixed: Bool
+    /// Nil: no frame is answered by its number.
+    let numbering: Numbering?
+    /// The list of rows in events whose only element is a message; nil: messages are in no list.
+    let row: String?
     let received: [LearnedFrame]
     let sent: [LearnedFrame]
     /// The place that says what a received frame is; nil: there is none.
@@ -19,12 +23,33 @@ struct Evidence {
         let bare = incoming.filter { !"{[".utf8.contains($0.text.utf8.first ?? 0) }
         let isPrefixed = bare.count * 2 > incoming.count
         self.isPrefixed = isPrefixed
-        let frames = recording.frames.enumerated().compactMap {
-            LearnedFrame($0.element, index: $0.offset, isPrefixed: isPrefixed)
+        let numbering = isPrefixed ? Numbering(recording.frames) : nil
+        self.numbering = numbering
+        var frames = recording.frames.enumerated().compactMap {
+            LearnedFrame($0.element, index: $0.offset, isPrefixed: isPrefixed, numbering)
+        }
+        row = Self.row(of: frames.filter { !$0.isSent })
+        let sentRow = Self.row(of: frames.filter(\.isSent))
+        for index in frames.indices {
+            if let row = frames[index].isSent ? sentRow : row { frames[index].take(row: row) }
         }
         received = frames.filter { !$0.isSent }
         sent = frames.filter(\.isSent)
         kind = Self.kind(of: received)
+    }
+
+    /// The list in which the texts are that a person was asked to say; nil: they are in none.
+    private static func row(of frames: [LearnedFrame]) -> String? {
+        for mark in [LearnMark.other, LearnMark.own, LearnMark.reply] {
+            let found = frames.filter { $0.has(mark) }
+            let rows = found.compactMap { frame in
+                frame.leaves.first { $0.value.string == mark && $0.list != nil && !$0.inner.isEmpty }?.list
+            }
+            // One's own may come back in an answer as well, which is about no other person's messages.
+            if let row = rows.first, rows.count == found.count || mark != LearnMark.other { return row }
+            if !found.isEmpty { return nil }
+        }
+        return nil
     }
 
     /// Whether the texts that a person was asked to say are there.
@@ -67,7 +92,37 @@ struct Evidence {
     /// Received frames of a kind that is called so.
     func received(called stems: [String], but not: [String] = []) -> [LearnedFrame] {
         received.filter { frame in
-            kind(of: frame).map { Words.have($0, stems) && !Words.have($0, not) } ?? false
+            let words = words(of: frame)
+            return words.contains { Words.have($0, stems) } && !words.contains { Words.have($0, not) }
+        }
+    }
+
+    /// What a frame says that it is, outside of its row: in one place, or in several such as `type` and `event`.
+    func words(of frame: LearnedFrame) -> [String] {
+        frame.single.compactMap { leaf in
+            leaf.pointer == kind || isKind(leaf) ? leaf.value.string : nil
+        }
+    }
+
+    /// Whether a word says what a frame is, apart from the place that all frames have.
+    func isKind(_ leaf: Leaf) -> Bool {
+        Words.kinds.contains(leaf.key) && leaf.names.count == 1 && leaf.value.string.map(Words.isWord) == true
+    }
+
+    /// Whether the conditions of a rule hold for a frame.
+    func matches(_ frame: LearnedFrame, _ conditions: JSONValue) -> Bool {
+        (conditions.object ?? []).allSatisfy { member in
+            let found = frame.value(member.key)
+            switch member.value {
+            case .object(let conditions):
+                guard let begin = conditions.first(where: { $0.key == "prefix" })?.value.string else {
+                    return found != nil
+                }
+                // The number is a part of the prefix there.
+                return found?.string?.hasPrefix(begin) == true && frame.value(Numbering.pointer) != nil
+            case .array(let values): return found.map { values.contains($0) } ?? false
+            default: return found == member.value
+            }
         }
     }
 
@@ -98,6 +153,8 @@ struct Evidence {
         let indexes = Set(wanted.map(\.index))
         var rest = received.filter { !indexes.contains($0.index) }
         var members: [JSONValue.Member] = []
+        let number = exists.contains(Numbering.pointer) ? nil : self.number(of: wanted)
+        if let number { rest = rest.filter { $0.text(Numbering.pointer) == number } }
         if let kind, wanted.allSatisfy({ $0.value(kind) != nil }) {
             var values: [JSONValue] = []
             for frame in wanted {
@@ -136,7 +193,24 @@ struct Evidence {
         if members.isEmpty {
             members = exists.map { .init($0, .object([.init("exists", .bool(true))])) }
         }
-        return .object(members)
+        return .object(withNumbers(members, wanted, number))
+    }
+
+    /// The number that all frames have; nil: none, or others.
+    private func number(of frames: [LearnedFrame]) -> String? {
+        let numbers = Set(frames.map { $0.text(Numbering.pointer) })
+        return numbers.count == 1 ? numbers.first.flatMap(\.self) : nil
+    }
+
+    /// The conditions as a description has them, in which the number is part of the prefix.
+    private func withNumbers(
+        _ members: [JSONValue.Member], _ wanted: [LearnedFrame], _ number: String?
+    ) -> [JSONValue.Member] {
+        guard let numbering, wanted.allSatisfy({ $0.text(Numbering.pointer) != nil }) else { return members }
+        let prefix: JSONValue =
+            number.map { .string(numbering.received + $0) }
+            ?? .object([.init("prefix", .string(numbering.received))])
+        return [.init("/prefix", prefix)] + members.filter { !["/prefix", Numbering.pointer].contains($0.key) }
     }
 }
 
@@ -211,6 +285,13 @@ struct LearnedGroup {
             return (made, nil)
         }
         return (id, name)
+    }
+
+    /// Places with one value in frames of several people.
+    func sharedPlaces(byAllOf sender: String) -> Set<String> {
+        func values(_ pointer: String) -> Set<String?> { Set(frames.map { $0.text(pointer) }) }
+        guard values(sender).subtracting([nil]).count > 1 else { return [] }
+        return Set(common.map(\.pointer).filter { values($0).count == 1 })
     }
 
     /// Numbers, and ids that a program made.

@@ -80,7 +80,7 @@ extension Learner {
             }
             var maker = maker(for: frame)
             maker.places[shown.pointer] = "{{emoji}}"
-            maker.places[target.pointer] = "{{target}}"
+            maker.places[target.pointer] = maker.place("target", target)
             let isRemoval = frame.single.contains {
                 Words.have($0.value.string ?? "", ["remove", "unreact", "delete"]) || $0.value == .bool(false)
             }
@@ -122,7 +122,11 @@ extension Learner {
     // MARK: - Edits and deletions
 
     private mutating func findEdits() {
-        let marked = evidence.received.filter { !isExplained($0) && $0.has(LearnMark.edited) }
+        var marked = evidence.received.filter { !isExplained($0) && $0.has(LearnMark.edited) }
+        // What else has the text is an answer to the app.
+        if let row = evidence.row, marked.contains(where: { $0.has(LearnMark.edited, in: row) }) {
+            marked.removeAll { !$0.has(LearnMark.edited, in: row) }
+        }
         let named = evidence.received(
             called: ["edit", "update", "change", "modif"], but: ["react", "presence", "typing", "member"])
         let frames = (marked.isEmpty ? named.filter { !isExplained($0) } : marked)
@@ -174,7 +178,7 @@ extension Learner {
     private func listTemplate(_ frame: LearnedFrame, _ target: Leaf) -> JSONValue {
         var maker = maker(for: frame)
         let isList = target.list != nil && target.inner.isEmpty
-        maker.places[place(target)] = isList ? "{{ids}}" : "{{item}}"
+        maker.places[place(target)] = isList ? "{{ids}}" : maker.place("item", target)
         let template = template(frame, maker)
         return isList ? template : .object([.init("$per", .string("ids")), .init("as", template)])
     }
@@ -223,7 +227,7 @@ extension Learner {
                 continue
             }
             var maker = maker(for: frame)
-            maker.places[target.pointer] = "{{item}}"
+            maker.places[target.pointer] = maker.place("item", target)
             send("receipt.read", .object([.init("$newest", .string("ids")), .init("as", template(frame, maker))]))
             reason("encode.receipt.read: one frame for all that was read, by the name of what it says")
         }

@@ -21,10 +21,11 @@ extension Learner {
 
     /// A rule for a frame with a list of messages; nil: it has none.
     func historyRule(_ frame: LearnedFrame, _ when: JSONValue) -> JSONValue? {
-        let lists = Set(frame.leaves.compactMap(\.list)).sorted()
+        // In a history a row is one of many, even where there is no other.
+        let lists = Set(LearnedFrame(element: frame.json).leaves.compactMap(\.list)).sorted()
         for list in lists {
             guard let array = value(at: list, frame.json)?.array else { continue }
-            guard let fields = rowFields(array) else { continue }
+            guard let fields = fieldsOfRows(array) else { continue }
             var history = LearnedFields()
             history.set(
                 "messages", .object([.init("each", .string(list)), .init("fields", fields.json)]),
@@ -32,11 +33,17 @@ extension Learner {
             if let pointer = roomPointer(LearnedGroup(frames: [frame])) { history.set("room", pointer, "") }
             return rule("history", when: when, history, why: "a list of messages came in")
         }
-        return nil
+        guard let row = evidence.row, let rowFields, value(at: row, frame.json)?.array?.isEmpty == true else {
+            return nil
+        }
+        var history = LearnedFields()
+        history.set(
+            "messages", .object([.init("each", .string(row)), .init("fields", rowFields)]), "as in other frames")
+        return rule("history", when: when, history, why: "a guess: an empty list came in where others have messages")
     }
 
     /// The fields of a message in the rows of a list; nil: they are no messages.
-    private func rowFields(_ array: [JSONValue]) -> LearnedFields? {
+    private func fieldsOfRows(_ array: [JSONValue]) -> LearnedFields? {
         let rows = array.filter { $0.object != nil }.prefix(200).map { LearnedFrame(element: $0) }
         guard let first = rows.first else { return nil }
         let group = LearnedGroup(frames: Array(rows))
@@ -82,7 +89,7 @@ extension Learner {
             }
         }
         for (pointer, array) in lists {
-            guard let fields = rowFields(array) else { continue }
+            guard let fields = fieldsOfRows(array) else { continue }
             let (address, page) = address(call.url)
             var members = [JSONValue.Member("get", .string(address))]
             if !pointer.isEmpty { members.append(.init("items", .string(pointer))) }

@@ -13,7 +13,10 @@ extension Learner {
         if let kind = evidence.kind, let value = frames.first?.text(kind) { messageKind = (kind, value) }
         let sent = sentMessages()
         let own = sent.flatMap { one in frames.filter { $0.text(text) == one.frame.text(one.text) } }
-        let nonce = noncePlace(sent)
+        nonce = noncePlace(sent)
+        if let row = evidence.row {
+            reason("each: what happened to a message came in as the only row of the list \(row)")
+        }
         var fields = LearnedFields()
         fields.set("text", text, evidence.hasMarks ? "it is where the texts stood that were asked for" : "by its name")
         addRoom(group, to: &fields)
@@ -21,9 +24,16 @@ extension Learner {
         addIDs(group, echoed, &fields)
         let reply = replyPlace(group, fields)
         addPerson(group, "sender.id", "sender.name", to: &fields, besides: Set([reply].compactMap { $0 }))
+        if let sender = fields.pointers["sender.id"] ?? fields.pointers["sender.name"] {
+            impersonal = group.sharedPlaces(byAllOf: sender)
+        }
         addTime(group, to: &fields)
         if let reply { fields.set("replyTo", reply, "") }
         addAttachments(group, text, &fields)
+        if evidence.row != nil {
+            let inside = fields.members.filter { isInRow($0.value) }
+            rowFields = .object(inside.map { .init($0.key, fromRow($0.value)) })
+        }
         let required = [text] + [fields.pointers["id"]].compactMap { $0 }
         let when = evidence.conditions(frames, exists: required)
         let who = evidence.hasMarks ? "a text that was asked for came in so" : "such frames have a text and a sender"
@@ -70,9 +80,12 @@ extension Learner {
         }
         let kinds = Dictionary(grouping: marked.isEmpty ? candidates : marked) { evidence.kind(of: $0) ?? "" }
         guard let most = kinds.max(by: { ($0.value.count, $1.key) < ($1.value.count, $0.key) }) else { return [] }
+        // In a list, the frame's other words say what happened to the row.
+        let words = evidence.row == nil ? nil : most.value.first.map { evidence.words(of: $0) }
         // All of that kind but what changes a message.
         return candidates.filter { frame in
             (evidence.kind(of: frame) ?? "") == most.key && frame.text(text) != LearnMark.edited
+                && (words == nil || evidence.words(of: frame) == words)
         }
     }
 
@@ -92,7 +105,7 @@ extension Learner {
                 leaf.names.dropLast().contains { Words.people.contains($0) } || Words.people.contains(leaf.key)
             let isTime = Words.times.contains(leaf.key)
             let isUsed = group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
-            let isTuple = leaf.names.isEmpty
+            let isTuple = leaf.names.isEmpty || leaf.names == ["body"]
             return isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0) - (isOfPerson || isTime || isTuple ? 40 : 0)
         }
         let others = leaves.filter { $0.pointer != echoed }
@@ -220,16 +233,20 @@ extension Learner {
     private func echoedNonce(_ sent: [SentMessage], _ nonce: String?, _ frames: [LearnedFrame], _ text: String)
         -> String?
     {
-        guard let nonce else { return nil }
-        for one in sent {
-            guard let value = one.frame.text(nonce) else { continue }
-            for frame in frames where frame.index > one.frame.index {
-                if let leaf = frame.single.first(where: { $0.text == value && $0.pointer != text }) {
-                    return leaf.pointer
-                }
-            }
+        // Messages have no number.
+        guard let nonce, nonce != Numbering.pointer else { return nil }
+        func isEcho(_ frame: LearnedFrame, of one: SentMessage, at pointer: String) -> Bool {
+            frame.index > one.frame.index && frame.text(pointer) == one.frame.text(nonce)
         }
-        return nil
+        let numbered = sent.filter { $0.frame.text(nonce) != nil }
+        let returned = numbered.count { one in
+            frames.contains { $0.index > one.frame.index && $0.text(text) == one.frame.text(one.text) }
+        }
+        // A short one may be found elsewhere by chance, but not of each message that came back.
+        return frames.flatMap(\.single).map(\.pointer).first { pointer in
+            pointer != text
+                && numbered.count { one in frames.contains { isEcho($0, of: one, at: pointer) } } >= max(returned, 1)
+        }
     }
 
     private mutating func findOwn(_ sent: [SentMessage], _ nonce: String?, _ echoed: String?, isEchoed: Bool) {
@@ -243,13 +260,13 @@ extension Learner {
         }
         var maker = maker(for: fullest.frame)
         maker.places[fullest.text] = "{{text}}"
-        if let nonce { maker.places[nonce] = "{{id}}" }
+        if let nonce { maker.places[nonce] = idPlace(nonce, in: fullest.frame) }
         for leaf in fullest.frame.single where maker.places[leaf.pointer] == nil {
             guard let text = leaf.text else { continue }
             if Words.replies.contains(leaf.key)
                 || messageIDs.contains(text) && fullest.frame.index != first.frame.index && leaf.pointer != nonce
             {
-                maker.places[leaf.pointer] = "{{replyTo}}"
+                maker.places[leaf.pointer] = maker.place("replyTo", leaf)
                 maker.optional.insert(leaf.pointer)
             }
         }
@@ -278,6 +295,14 @@ extension Learner {
         }
     }
 
+    /// The place of the message's own id, which is a number where the app's is.
+    private mutating func idPlace(_ nonce: String, in frame: LearnedFrame) -> String {
+        guard nonce == Numbering.pointer || frame.value(nonce)?.string == nil else { return "{{id}}" }
+        set("ids", .string("number"))
+        reason("ids: number, since the app numbers its messages")
+        return "{{id|int}}"
+    }
+
     /// A rule for the answer that has the app's own id; false where there is none.
     private mutating func findAck(_ sent: [SentMessage], _ nonce: String) -> Bool {
         var answers: [LearnedFrame] = []
@@ -286,7 +311,9 @@ extension Learner {
             guard let value = one.frame.text(nonce) else { continue }
             for frame in evidence.received
             where frame.index > one.frame.index && !isExplained(frame) && !isComplaint(frame) {
-                guard let leaf = frame.single.first(where: { $0.text == value }) else { continue }
+                let isNumber = nonce == Numbering.pointer
+                guard let leaf = frame.single.first(where: { $0.text == value && (!isNumber || $0.pointer == nonce) })
+                else { continue }
                 guard place == nil || place?.pointer == leaf.pointer else { continue }
                 place = leaf
                 answers.append(frame)
@@ -317,7 +344,7 @@ extension Learner {
         let when = evidence.conditions(answers, exists: [id?.pointer, place.pointer].compactMap { $0 })
         add(
             [rule("receipt", when: when, fields, why: "it came after each message of the app")], when: when,
-            explaining: answers)
+            explaining: answers + evidence.received.filter { evidence.matches($0, when) })
         return id != nil
     }
 }

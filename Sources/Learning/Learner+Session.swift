@@ -128,9 +128,9 @@ extension Learner {
             }
             set("ready_when", evidence.conditions(all.filter { !isExplained($0) }))
             reason("ready_when: the first frame that came after the last one of the opening")
-            findWelcome(ready, first: [])
+            findWelcome(ready, evidence.conditions([ready]))
         } else if answered == nil, last == nil, let hello = evidence.received.first, !isExplained(hello) {
-            findWelcome(hello, first: [])
+            findWelcome(hello, evidence.conditions([hello]))
         }
         findErrors()
     }
@@ -148,15 +148,31 @@ extension Learner {
     private mutating func findLogin(_ frame: LearnedFrame, _ ready: LearnedFrame?) {
         var fields = LearnedFields()
         fields.set("state", .object([.init("const", .string("ok"))]), "")
-        let when = evidence.conditions([frame])
+        var when = evidence.conditions([frame])
+        let good = ["ok", "success", "succeeded", "accepted", "authenticated", "true"]
+        let status = frame.single.first { leaf in
+            ["status", "ok", "success", "result", "state"].contains(leaf.key) && leaf.pointer != evidence.kind
+                && (leaf.value == .bool(true) || good.contains(leaf.value.string ?? ""))
+        }
+        if let status, let members = when.object, when[status.pointer] == nil {
+            var refused = LearnedFields()
+            refused.set("state", .object([.init("const", .string("failed"))]), "")
+            add(
+                [
+                    rule(
+                        "auth", when: when, refused,
+                        why: "a guess: any other answer, since the one that was recorded says that all is well")
+                ],
+                when: when, explaining: [])
+            when = .object(members + [.init(status.pointer, status.value)])
+        }
         findWelcome(
-            frame,
+            frame, when,
             first: [rule("auth", when: when, fields, isFollowed: true, why: "it answered the frame with the token")])
     }
 
     /// What the first frame says besides: who we are, the topic, who is there.
-    private mutating func findWelcome(_ frame: LearnedFrame, first: [JSONValue]) {
-        let when = evidence.conditions([frame])
+    private mutating func findWelcome(_ frame: LearnedFrame, _ when: JSONValue, first: [JSONValue] = []) {
         var rules = first
         let own = frame.single.filter { leaf in
             leaf.names.contains { ["you", "self", "me", "myself", "account"].contains($0) }

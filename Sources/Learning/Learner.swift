@@ -37,8 +37,14 @@ public struct Learner {
     private(set) var reasons: [String] = []
     /// Ids of messages that the recording names.
     var messageIDs: Set<String> = []
+    /// The fields of a message from its row; nil: messages are in no list.
+    var rowFields: JSONValue?
     /// What received messages say that they are.
     var messageKind: (pointer: String, value: String)?
+    /// Where the app puts an id of its own into what it sends.
+    var nonce: String?
+    /// Places that have one value in the messages of several people.
+    var impersonal: Set<String> = []
     var room: String?
     var token = Proposal.Token.none
 
@@ -75,11 +81,47 @@ public struct Learner {
     ) -> JSONValue {
         var members = [JSONValue.Member("comment", .string(([why] + fields.reasons).joined(separator: "; ")))]
         if when.object?.isEmpty == false { members.append(.init("when", when)) }
-        if let each { members.append(.init("each", .string(each))) }
+        let isOfRow = each == nil && fields.members.contains { isInRow($0.value) }
+        if let each = each ?? (isOfRow ? evidence.row : nil) { members.append(.init("each", .string(each))) }
         members.append(.init("event", .string(event)))
-        if !fields.members.isEmpty { members.append(.init("fields", fields.json)) }
+        let places = fields.members.map { field in
+            JSONValue.Member(field.key, isOfRow ? fromRow(field.value) : described(field.value))
+        }
+        if !places.isEmpty { members.append(.init("fields", .object(places))) }
         if isFollowed { members.append(.init("then", .string("continue"))) }
         return .object(members)
+    }
+
+    /// A field as a description has it, in which the number of a frame is part of its prefix.
+    private func described(_ field: JSONValue) -> JSONValue {
+        guard let numbering = evidence.numbering, field.string == Numbering.pointer else { return field }
+        return numbering.field
+    }
+
+    /// Whether the pointers of a field lead into the row that the event is about.
+    func isInRow(_ field: JSONValue) -> Bool {
+        guard let row = evidence.row else { return false }
+        switch field {
+        case .string(let pointer): return pointer.hasPrefix(row + "/0/")
+        case .array(let fields): return fields.contains { isInRow($0) }
+        default: return ["ptr", "each"].contains { field[$0].map { isInRow($0) } ?? false }
+        }
+    }
+
+    /// The field with pointers from the row, and `^` in front of those from the frame.
+    func fromRow(_ field: JSONValue) -> JSONValue {
+        guard let row = evidence.row else { return field }
+        switch field {
+        case .string(let pointer):
+            return .string(
+                pointer.hasPrefix(row + "/0/")
+                    ? String(decoding: pointer.utf8.dropFirst(row.utf8.count + 2), as: UTF8.self) : "^" + pointer)
+        case .array(let fields): return .array(fields.map(fromRow))
+        case .object(let members):
+            return .object(
+                members.map { ["ptr", "each"].contains($0.key) ? .init($0.key, fromRow($0.value)) : $0 })
+        default: return field
+        }
     }
 
     mutating func add(_ rules: [JSONValue], when: JSONValue, explaining frames: [LearnedFrame]) {
@@ -124,7 +166,9 @@ public struct Learner {
         _ group: LearnedGroup, _ id: String, _ name: String, to fields: inout LearnedFields,
         besides more: Set<String> = []
     ) {
-        let person = group.person(besides: fields.used.union(more))
+        // What comes back there is a request's id, and no person's.
+        let person = group.person(
+            besides: fields.used.union(more).union(nonce.map { [$0] } ?? []).union(impersonal))
         if let leaf = person.id { fields.set(id, leaf.pointer, "") }
         if let leaf = person.name { fields.set(name, leaf.pointer, "") }
     }

@@ -35,10 +35,13 @@ struct LearnedFrame {
     var index: Int
     var at: Int64?
     var isSent: Bool
-    /// As the description sees it: `{"prefix": …, "body": …}` where characters stand before the JSON.
+    /// As the description sees it: `{"prefix": …, "body": …}` where characters stand before the JSON, and `number` where
+    /// they end in one.
     var json: JSONValue
     var leaves: [Leaf] = []
     var wrapped: [(pointer: String, how: Wrapping)] = []
+    /// A list whose only element counts as a part of the frame: the row that an event is about.
+    private var row: String?
 
     func value(_ pointer: String) -> JSONValue? { leaves.first { $0.pointer == pointer }?.value }
     func text(_ pointer: String) -> String? { leaves.first { $0.pointer == pointer }?.text }
@@ -46,15 +49,23 @@ struct LearnedFrame {
     /// The leaves that are not in a list.
     var single: [Leaf] { leaves.filter { $0.list == nil } }
 
+    /// Whether the text is in the only row of a list.
+    func has(_ text: String, in row: String) -> Bool {
+        leaves.contains { $0.value.string == text && $0.pointer.hasPrefix(row + "/0/") }
+    }
+
     func has(_ text: String) -> Bool { leaves.contains { $0.value.string == text } }
 
-    init?(_ frame: RecordedFrame, index: Int, isPrefixed: Bool) {
+    init?(_ frame: RecordedFrame, index: Int, isPrefixed: Bool, _ numbering: Numbering? = nil) {
         self.index = index
         at = frame.at
         isSent = frame.isSent
         if isPrefixed {
             let end = frame.text.utf8.firstIndex { "{[\"".utf8.contains($0) } ?? frame.text.utf8.endIndex
-            var members = [JSONValue.Member("prefix", .string(String(frame.text[..<end])))]
+            let prefix = frame.text[..<end]
+            let number = numbering?.number(prefix, isSent: isSent)
+            var members = [JSONValue.Member("prefix", .string(String(prefix.dropLast(number?.count ?? 0))))]
+            if let number { members.append(.init("number", .string(String(number)))) }
             if end < frame.text.utf8.endIndex {
                 guard let body = try? JSONValue(parsing: String(frame.text[end...])) else { return nil }
                 members.append(.init("body", body))
@@ -66,6 +77,16 @@ struct LearnedFrame {
             }
             json = parsed
         }
+        walk(json, "", [], nil, isTuple: true)
+    }
+
+    /// Takes the only element of the list for a part of the frame, if it has such a list.
+    mutating func take(row: String) {
+        let inside = leaves.filter { $0.list == row }
+        guard !inside.isEmpty, inside.allSatisfy({ $0.element == 0 && !$0.inner.isEmpty }) else { return }
+        self.row = row
+        leaves = []
+        wrapped = []
         walk(json, "", [], nil, isTuple: true)
     }
 
@@ -92,7 +113,8 @@ struct LearnedFrame {
                     isTuple: isTuple && pointer.isEmpty && member.key == "body")
             }
         case .array(let elements):
-            let isList = !isTuple || elements.allSatisfy { $0.object != nil } && elements.count > 1
+            let isList =
+                pointer != row && (!isTuple || elements.allSatisfy { $0.object != nil } && elements.count > 1)
             for (index, element) in elements.enumerated().prefix(200) {
                 let place = "\(pointer)/\(index)"
                 let inList = isList && list == nil ? (pointer, place.utf8.count, index) : list
@@ -164,7 +186,7 @@ enum Words {
     ]
     static let rooms = [
         "room", "channel", "ch", "place", "topic", "conversation", "chat", "roomid", "channelid", "conversationid",
-        "roomname", "group", "space", "chatid",
+        "roomname", "group", "space", "chatid", "collection",
     ]
     static let times = [
         "at", "ts", "time", "timestamp", "sentat", "createdat", "date", "when", "datecreated", "created", "sent",

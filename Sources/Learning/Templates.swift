@@ -9,9 +9,13 @@ struct TemplateMaker {
     /// Members that are left out when their place is empty.
     var optional: Set<String> = []
 
+    /// The place of an id: a number where the app sent one.
+    func place(_ name: String, _ leaf: Leaf) -> String { leaf.value.string == nil ? "{{\(name)|int}}" : "{{\(name)}}" }
+
     func template(of frame: LearnedFrame, isPrefixed: Bool) -> JSONValue {
-        guard isPrefixed, let prefix = frame.json["prefix"] else { return build(frame.json, "") }
-        var members = [JSONValue.Member("$prefix", prefix)]
+        guard isPrefixed, let prefix = frame.json["prefix"]?.string else { return build(frame.json, "") }
+        let number = places[Numbering.pointer] ?? frame.text(Numbering.pointer) ?? ""
+        var members = [JSONValue.Member("$prefix", .string(prefix + number))]
         if let body = frame.json["body"] { members.append(.init("as", build(body, "/body"))) }
         return .object(members)
     }

@@ -8,6 +8,7 @@ import WireBytes
 // |--------------------|--------------------------------------------------------------------------------------------------------------|
 // | JOIN, or a message | the link is started unless it is up; one that is being closed is restarted once it is closed                 |
 // | last user leaves   | after ``Room/linger`` without users, and with an empty outbox, the link is closed                            |
+// | unknown upstream   | refused JOINs hold the link for ``Room/unknownLinger``                                                       |
 // | restored outbox    | the link is started, and closed when the outbox is empty and no user is present                              |
 // | link closed        | upstream people leave; a room of the template is removed                                                     |
 //
@@ -24,6 +25,8 @@ import WireBytes
 extension Room {
     /// The time a link stays open after the last IRC user has left: a user that reconnects finds it open.
     package static let linger: Duration = .seconds(5 * 60)
+    /// The time that the link of a room that the backend does not have stays open: a JOIN within it is refused at once.
+    static let unknownLinger: Duration = .seconds(10)
     /// Interval between checks of an empty room whose outbox is not empty.
     static let lingerRetry: Duration = .seconds(30)
 
@@ -70,6 +73,12 @@ extension Room {
         guard settings.connect == .whileJoined, locals.isEmpty, emptySince == nil else { return }
         life.vacated(at: context.now.monotonic)
         context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+    }
+
+    /// A JOIN was refused, since the backend does not have the room.
+    package func entryRefused(_ context: RoomsContext) {
+        guard settings.connect == .whileJoined, locals.isEmpty, emptySince != nil else { return }
+        context.timers.set(.linger(id), at: context.now.monotonic + Self.unknownLinger)
     }
 
     package func lingerTimerFired(_ context: RoomsContext) {

@@ -40,6 +40,7 @@ extension Room {
         context.timers.cancel(.netsplit(id))
         expectsNoLink(context)
         lane.cutRestored()
+        access.linkCameUp()
         opened(context)
         beginCatchingUp(context)
     }
@@ -59,6 +60,7 @@ extension Room {
     }
 
     private func linkWentDown(_ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: RoomsContext) {
+        access.linkWentDown()
         // The backend's text may end in a full stop; this notice has its own.
         let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
@@ -124,6 +126,10 @@ extension Room {
             context.note(
                 error.isFatal ? .error : .warn, "backend-error", link.printable(error.text),
                 ["room": settings.name, "code": link.printable(error.code)])
+            if let state = error.roomState {
+                access.refused(
+                    state, link.printable(error.text.isEmpty ? error.code : error.text), at: context.now.monotonic)
+            }
             errorReceived(error, over: lane, context)
         case .ready(let ready): lane.announced(ready)
         // The link answers pings.
@@ -322,6 +328,7 @@ extension Room {
 
     func linkStopped(_ context: RoomsContext) {
         expectsNoLink(context)
+        access.linkStopped()
         guard life.left() else { return }
         report.takeOutage()
         removeUpstreamPeople(context)

@@ -61,6 +61,7 @@ package final class Room {
     package let report = LinkReport()
     package let traffic = RoomTraffic()
     package let life = RoomLife()
+    package let access = RoomAccess()
 
     package init(
         id: RoomID, settings: RoomSettings, frontEnd: any RoomFrontEnd, _ context: RoomsContext

@@ -9,6 +9,10 @@
     echo      everything to everybody, with the sender's own id beside the server's
     plain     the same without it
     socketio  42["message",{…}] of Socket.IO, with its open, connect and ping packets
+    numbered  the same with numbered acknowledgements in place of an echo: 42<n>["message",{…}] is answered by 43<n>[{…}], and the
+              answer to "join" has the last messages
+    rows      rows of a collection for messages, as Directus has them: events carry lists of rows, and each request is answered by
+              its uid, before or behind the event that it caused
     phoenix   [join_ref, ref, topic, event, payload], with replies to each frame
 
 Prints {"port": N} when it listens. Lines on standard input, each answered by a line of JSON:
@@ -19,8 +23,10 @@ Prints {"port": N} when it listens. Lines on standard input, each answered by a 
     people          how many of them are in the room
     drop            tears all sockets off
     lose 1|0        messages are taken, and their sender's socket is torn off before it hears of it
+    miss 1|0        messages are lost together with their sender's socket
     refuse CODE     the next message is refused
     topic TEXT      home: another topic
+    room STATE      home: "missing", "closed" (only read) or "open"
 """
 
 import argparse
@@ -29,6 +35,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 import urllib.parse
@@ -55,7 +62,7 @@ class Shape:
     def __init__(self, room="lobby", account="dot"):
         self.room, self.account = room, account
         self.log, self.links, self.topic = [], [], "all things"
-        self.next_id, self.loses, self.refuses = 101, False, None
+        self.next_id, self.loses, self.misses, self.refuses = 101, False, False, None
 
     def find(self, number):
         return next((row for row in self.log if row["id"] == number), None)
@@ -76,6 +83,9 @@ class Shape:
         if self.refuses:
             code, self.refuses = self.refuses, None
             self.refuse(link, code, nonce)
+            return None
+        if self.misses:
+            link.tear()
             return None
         row = self.post(link.name, text, nonce, reply, files, link)
         if self.loses:
@@ -104,6 +114,8 @@ class Shape:
 
 
 class Home(Shape):
+    state = "open"
+
     def message(self, row):
         said = {"did": "post", "room": self.room, "id": row["id"], "by": self.person(row["name"]), "body": row["text"], "at": row["at"]}
         if row["reply"]:
@@ -117,7 +129,8 @@ class Home(Shape):
         return {"uid": uid(name), "nick": name}
 
     def refuse(self, link, code, nonce):
-        said = {"did": "refused", "code": code, "say": "not so fast" if code == "slow" else "no"}
+        words = {"slow": "not so fast", "no-room": "nothing of that name", "closed": "it is read-only"}
+        said = {"did": "refused", "code": code, "say": words.get(code, "no")}
         if code == "slow":
             said["retry"] = 1
         if code != "lost":
@@ -131,6 +144,8 @@ class Home(Shape):
             if f["token"] != TOKEN:
                 link.send(self.wrap({"did": "goodbye", "why": "bad token"}))
                 return link.close()
+            if self.state == "missing" or f["room"] != self.room:
+                return self.refuse(link, "no-room", None)
             link.name = f.get("as", self.account)
             here = sorted({one.name for one in self.links if one.name})
             self.tell({"did": "came", "room": self.room, "who": self.person(link.name)}, but=link)
@@ -142,6 +157,8 @@ class Home(Shape):
         by = self.person(link.name)
         if do == "beat":
             link.send(self.wrap({"did": "beat"}))
+        elif do == "post" and self.state == "closed":
+            self.refuse(link, "closed", f["nonce"])
         elif do == "post":
             row = self.take(link, f["body"], f["nonce"], f.get("re"), f.get("files", ()))
             if row:
@@ -242,6 +259,103 @@ class SocketIO(Shape):
             self.tell({"event": "typing", "room": self.room, "user": {"id": uid(link.name), "name": link.name}, "typing": f["typing"]}, but=link)
 
 
+class Numbered(SocketIO):
+    def message(self, row):
+        said = super().message(row)
+        del said["tempId"]
+        return said
+
+    def received(self, link, text):
+        asked = re.fullmatch(r"42(\d+)(\[.*)", text, re.S)
+        if not asked:
+            return super().received(link, text)
+        event, f = json.loads(asked[2])
+
+        def answer(**fields):
+            link.send("43%s%s" % (asked[1], json.dumps([{"status": "ok", **fields}])))
+        if event == "join":
+            link.name = f.get("name", self.account)
+            rows = [self.message(row) for row in self.log[-PAGE:]]
+            answer(messages=[{name: value for name, value in row.items() if name not in ("event", "room")} for row in rows])
+        elif event == "message":
+            row = self.take(link, f["text"], None)
+            if row:
+                answer(id=row["id"], time=row["at"])
+                self.tell(self.message(row), but=link)
+        return None
+
+
+class Rows(Shape):
+    """Source: Directus' documentation of its realtime API: authentication, subscriptions, items."""
+
+    def __init__(self, room="messages", account="dot"):
+        super().__init__(room, account)
+
+    def tell(self, fields, but=None):
+        for link in self.links:
+            if link is not but and link.name:
+                link.send(self.wrap({**fields, "uid": link.uid}))
+
+    @staticmethod
+    def row(row):
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(row["at"] / 1000)) + ".%03dZ" % (row["at"] % 1000)
+        return {"id": row["id"], "text": row["text"], "user_created": {"id": uid(row["name"]), "first_name": row["name"]}, "date_created": at}
+
+    def event(self, event, data):
+        return {"type": "subscription", "event": event, "data": data}
+
+    def message(self, row):
+        return self.event("create", [self.row(row)])
+
+    def received(self, link, text):
+        f = json.loads(text)
+        if f["type"] == "auth":
+            begin, name = f["access_token"][:len(TOKEN)], f["access_token"][len(TOKEN) + 1:]
+            if begin != TOKEN:
+                return link.send(self.wrap({"type": "auth", "status": "error", "error": {"code": "INVALID_CREDENTIALS", "message": "no such token"}}))
+            link.account = name or self.account
+            link.beat = asyncio.get_running_loop().call_later(2, self.beat, link)
+            return link.send(self.wrap({"type": "auth", "status": "ok"}))
+        if not getattr(link, "account", None):
+            return link.close()
+        if f["type"] == "subscribe" and f["collection"] == self.room:
+            link.name, link.uid = link.account, f["uid"]
+            rows = [self.row(row) for row in self.log[:-f["query"]["limit"] - 1:-1]]
+            link.send(self.wrap({**self.event("init", rows), "uid": link.uid}))
+        elif f["type"] == "items" and f["collection"] == self.room:
+            self.act(link, f)
+        return None
+
+    def beat(self, link):
+        if link in self.links:
+            link.send(self.wrap({"type": "ping"}))
+            link.beat = asyncio.get_running_loop().call_later(2, self.beat, link)
+
+    def act(self, link, f):
+        def answer(data):
+            return self.wrap({"type": "items", **({"data": data} if data else {}), "uid": f["uid"]})
+        if f["action"] == "create":
+            row = self.take(link, f["data"]["text"], None)
+            if not row:
+                return
+            # Either may come first.
+            if row["id"] % 2:
+                link.send(answer(self.row(row)))
+            self.tell(self.message(row))
+            if not row["id"] % 2:
+                link.send(answer(self.row(row)))
+        elif f["action"] in ("update", "delete") and self.find(f["id"]):
+            row = self.find(f["id"])
+            if f["action"] == "update":
+                row["text"] = f["data"]["text"]
+                self.tell(self.event("update", [self.row(row)]))
+                link.send(answer(self.row(row)))
+            else:
+                self.log.remove(row)
+                self.tell(self.event("delete", [row["id"]]))
+                link.send(answer(None))
+
+
 class Phoenix(Shape):
     def wrap(self, fields):
         fields = dict(fields)
@@ -270,7 +384,7 @@ class Phoenix(Shape):
             self.tell({"event": "typing", "user": {"id": uid(link.name), "name": link.name}, "typing": f["typing"]}, but=link)
 
 
-SHAPES = {"home": Home, "echo": Echo, "plain": Plain, "socketio": SocketIO, "phoenix": Phoenix}
+SHAPES = {"home": Home, "echo": Echo, "plain": Plain, "socketio": SocketIO, "numbered": Numbered, "rows": Rows, "phoenix": Phoenix}
 
 
 class Link(asyncio.Protocol):
@@ -351,8 +465,12 @@ def obey(shape, line):
             link.tear()
     elif word == "lose":
         shape.loses = rest == "1"
+    elif word == "miss":
+        shape.misses = rest == "1"
     elif word == "refuse":
         shape.refuses = rest
+    elif word == "room":
+        shape.state = rest
     elif word == "topic":
         shape.topic = rest
         shape.tell({"did": "topic", "room": shape.room, "topic": rest})

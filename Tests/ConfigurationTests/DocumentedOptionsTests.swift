@@ -180,6 +180,7 @@ struct DocumentedDescriptionTests {
         "reconnect": [#"{"first":2,"factor":3,"cap":9,"jitter":0.5}"#, "{}"],
         "identity": [#""puppet""#, #""single""#],
         "echo": [#""by-id""#, #""by-text""#],
+        "ids": [#""text""#, #""number""#],
         "edits": [#""anybody""#, #""author""#],
         "files": [#""public""#, #""token""#],
         "on_open": [#"[{"a":"{{room}}"}]"#, #"[{"b":"{{limit}}"}]"#],

@@ -143,8 +143,17 @@ struct CustomDefinitionTests {
         Mistake(rule(#""event":"topic""#), "/decode/0/fields", "needs \"text\""),
         Mistake(rule(#""event":"self""#), "/decode/0/fields", "needs \"user.id\" or \"user.name\""),
         Mistake(#"{"decode":[],"files":"secret"}"#, "/files", "is none of \"public\", \"token\""),
+        Mistake(
+            rule(#""event":"error","fields":{"code":"/c","room_state":{"ptr":"/c","map":{"x":"readonly"}}}"#),
+            "/decode/0/fields/room_state/map/x", "is none of \"unknown\", \"read-only\""),
         Mistake(sends(#"{"$newest":"ids","as":1}"#), "/encode/message/$newest", "is no list"),
         Mistake(sends(#"{"$prefix":"42","as":[]}"#), "/frames", "must be \"prefixed\""),
+        Mistake(#"{"decode":[],"ids":"int"}"#, "/ids", "is none of \"text\", \"number\""),
+        Mistake(
+            #"{"decode":[],"frames":"prefixed","encode":{"message":{"$prefix":"4{{idd}}"}}}"#,
+            "/encode/message/$prefix/idd", "unknown value"),
+        Mistake(
+            rule(#""event":"pong","fields":{"ref":{"ptr":"/a","after":5}}"#), "/decode/0/fields/ref/after", "string"),
         Mistake(sends(#"{"a":{"$prefix":"42"}}"#), "/encode/message/a/$prefix", "has no meaning here"),
         Mistake(
             #"{"decode":[],"frames":"prefixed","encode":{"message":{"$prefix":"4["}}}"#, "/encode/message/$prefix",

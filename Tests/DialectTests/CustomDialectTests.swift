@@ -295,6 +295,18 @@ struct CustomDialectTests {
         }
     }
 
+    @Test("a refusal says what it means for the room, by the codes that the description names")
+    func roomStates() throws {
+        let dialect = try Self.dialect(
+            #"{"decode":[{"event":"error","fields":{"code":"/c","room_state":{"ptr":"/c","map":{"none":"unknown","old":"read-only"}}}}]}"#
+        )
+        let rows: [(String, ChatError.RoomState?)] = [("none", .unknown), ("old", .readOnly), ("slow", nil)]
+        for (code, state) in rows {
+            let decoded = decode(dialect, Array(#"{"c":"\#(code)"}"#.utf8))
+            #expect(decoded == .events([.error(ChatError(code: code, text: "", isFatal: false, roomState: state))]))
+        }
+    }
+
     @Test("an address of a file that is a path is below the HTTP base; others stay as they are")
     func addresses() throws {
         let definition = try CustomDefinition(
@@ -356,6 +368,48 @@ struct CustomDialectTests {
             texts(dialect.encode(.subscribe(room: "ops", limit: nil), context: context).frames)
                 == ["40", #"42["join",{"room":"ops"}]"#])
         #expect(Array("2".utf8).withUnsafeBytes { texts(dialect.automaticReplies(to: $0, context: context)) } == ["3"])
+    }
+
+    @Test("a number behind the prefix is written and read back")
+    func numbers() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"frames":"prefixed","ids":"number","encode":{"message":{"$prefix":"42{{id|int}}","as":["msg","{{text}}"]}},
+             "decode":[{"when":{"/prefix":{"prefix":"43"}},"event":"receipt","fields":{
+                "state":{"const":"sent"},"ids":"/body/0/id","ref":{"ptr":"/prefix","after":"43"}}}]}
+            """#)
+        #expect(dialect.traits.idsAreNumbers)
+        #expect(dialect.traits.confirmation == .receipt)
+        #expect(dialect.traits.messageIDOrigin == .server)
+        func encode(_ id: String) -> EncodedCommand {
+            dialect.encode(.message(ChatMessage(id: ChatID(id), text: "hi")), context: DialectContext(room: "ops"))
+        }
+        let frame = try #require(encode("123456789012345").frames?.first)
+        #expect(String(decoding: frame.bytes, as: UTF8.self) == #"42123456789012345["msg","hi"]"#)
+        #expect(encode("1234-x") == .unsupported(.wrongType))
+        let rows: [(String, DecodedFrame)] = [
+            (
+                #"43123456789012345[{"id":7}]"#,
+                .events([
+                    .receipt(ChatReceipt(state: .sent, ids: [ChatID("7")], by: ChatPerson(), ref: "123456789012345"))
+                ])
+            ),
+            (#"42[{"id":7}]"#, .dropped(.unknownType, typeKey: "42")),
+        ]
+        for (text, expected) in rows { #expect(decode(dialect, Array(text.utf8)) == expected, "\(text)") }
+        let fresh = ChatID(number: .max).rawValue
+        #expect(fresh.count == 15 && Int64(fresh) != nil)
+        #expect(ChatID(number: 0).rawValue == "100000000000000")
+    }
+
+    @Test("what a template puts into a prefix stays in it")
+    func hostilePrefixes() throws {
+        let dialect = try Self.dialect(
+            #"{"frames":"prefixed","decode":[],"encode":{"message":{"$prefix":"42{{text}}","as":["{{text}}"]}}}"#)
+        for text in ["[1]", "{", "\"", String(repeating: "9", count: 300)] {
+            let encoded = dialect.encode(.message(ChatMessage(text: text)), context: DialectContext(room: "ops"))
+            #expect(encoded == .unsupported(.wrongType), "\(text)")
+        }
     }
 
     @Test("one frame for the newest that was read, and JSON inside strings")

@@ -25,7 +25,7 @@ struct LearnerTests {
         return (CustomDialect(try CustomDefinition(proposal.description), name: name), proposal, recording)
     }
 
-    static let shapes = ["home", "echo", "plain", "socketio", "phoenix"]
+    static let shapes = ["home", "echo", "plain", "socketio", "numbered", "rows", "phoenix"]
 
     @Test("a proposal is what it was", arguments: shapes)
     func proposals(_ name: String) throws {
@@ -53,14 +53,19 @@ struct LearnerTests {
     func sends(_ name: String) throws {
         let (dialect, proposal, recording) = try Self.dialect(name)
         let sent = try #require(recording.frames.first { $0.isSent && $0.text.contains(LearnMark.own) })
-        let ids = ["home": "n-7fa1", "echo": "c-1-4e1b", "plain": "", "socketio": "t-1-93ab", "phoenix": "3"]
+        let ids = [
+            "home": "n-7fa1", "echo": "c-1-4e1b", "plain": "", "socketio": "t-1-93ab", "numbered": "1", "rows": "2",
+            "phoenix": "3",
+        ]
         let message = ChatMessage(id: ChatID(ids[name] ?? ""), text: LearnMark.own)
         let encoded = dialect.encode(.message(message), context: DialectContext(room: try #require(proposal.room)))
         let frame = try #require(encoded.frames?.first)
-        func json(_ text: String) throws -> JSONValue {
-            try JSONValue(parsing: text.hasPrefix("42") ? String(text.dropFirst(2)) : text)
+        // What stands before the JSON, and the JSON.
+        func parts(_ text: String) throws -> (Substring, JSONValue) {
+            let prefix = text.prefix { !"[{".contains($0) }
+            return (prefix, try JSONValue(parsing: String(text.dropFirst(prefix.count))))
         }
-        #expect(try json(String(decoding: frame.bytes, as: UTF8.self)) == json(sent.text))
+        #expect(try parts(String(decoding: frame.bytes, as: UTF8.self)) == parts(sent.text))
     }
 
     @Test(
@@ -68,7 +73,7 @@ struct LearnerTests {
         arguments: [
             ("home", DialectTraits.Confirmation.receipt, DialectTraits.MessageIDOrigin.server),
             ("echo", .echoByID, .server), ("plain", .echoByText, .server), ("socketio", .echoByID, .server),
-            ("phoenix", .receipt, .server),
+            ("numbered", .receipt, .server), ("rows", .receipt, .server), ("phoenix", .receipt, .server),
         ])
     func confirms(
         _ name: String, _ confirmation: DialectTraits.Confirmation, _ origin: DialectTraits.MessageIDOrigin
@@ -94,6 +99,77 @@ struct LearnerTests {
                     .auth(ChatAuth(state: .ok)), .account(own), .topic(ChatTopic(text: "all things")),
                     .join(ChatMembership(user: own, isSelf: true)),
                 ]))
+    }
+
+    @Test("a row in a list is the message, whatever happened to it, and a refused log-in is none that is good")
+    func rows() throws {
+        let (dialect, proposal, _) = try Self.dialect("rows")
+        #expect(proposal.room == "messages")
+        func decode(_ text: String) -> DecodedFrame {
+            Array(text.utf8).withUnsafeBytes {
+                dialect.decode($0, isBinary: false, context: DialectContext(room: "messages"))
+            }
+        }
+        let row = #"{"id":7,"text":"hi","user_created":{"id":"u-1","first_name":"Remy"}}"#
+        let remy = ChatPerson(id: ChatID("u-1"), name: "Remy")
+        let message = ChatMessage(id: ChatID("7"), sender: remy, text: "hi")
+        let rows: [(String, DecodedFrame)] = [
+            (#"{"type":"subscription","event":"create","data":[\#(row)],"uid":"1"}"#, .events([.message(message)])),
+            (
+                #"{"type":"subscription","event":"create","data":[\#(row),\#(row)],"uid":"1"}"#,
+                .events([.message(message), .message(message)])
+            ),
+            (
+                #"{"type":"subscription","event":"update","data":[\#(row)],"uid":"1"}"#,
+                .events([.edit(ChatEdit(id: ChatID("7"), text: "hi", sender: remy))])
+            ),
+            (
+                #"{"type":"subscription","event":"delete","data":[7,"8"],"uid":"1"}"#,
+                .events([.delete(ChatDelete(ids: [ChatID("7"), ChatID("8")]))])
+            ),
+            (
+                #"{"type":"subscription","event":"init","data":[\#(row)],"uid":"1"}"#,
+                .events([.ready(ChatReady()), .history(ChatHistory(messages: [message]))])
+            ),
+            (#"{"type":"auth","status":"ok"}"#, .events([.auth(ChatAuth(state: .ok))])),
+            (#"{"type":"auth","status":"error"}"#, .events([.auth(ChatAuth(state: .failed))])),
+        ]
+        for (text, expected) in rows { #expect(decode(text) == expected, "\(text)") }
+    }
+
+    @Test(
+        "rows are found in the recording of a lone person, in a collection that was empty, and where answers name nothing"
+    )
+    func fewerRows() throws {
+        var lone = try Self.recording("rows")
+        lone.frames.removeAll { $0.text.contains(LearnMark.other) }
+        var empty = try Self.recording("rows")
+        let first = try #require(empty.frames.firstIndex { $0.text.contains(#""init""#) })
+        empty.frames[first].text = #"{"type":"subscription","event":"init","data":[],"uid":"1"}"#
+        var unnamed = try Self.recording("rows")
+        for index in unnamed.frames.indices {
+            let text = unnamed.frames[index].text
+            for uid in 2...5 where text.contains(#""items""#) {
+                unnamed.frames[index].text.replace(#","uid":"\#(uid)""#, with: "")
+            }
+        }
+        let whole = try #require(Learner.propose(try Self.recording("rows"))).description["decode"]?.array
+        for (name, recording, confirmation) in [
+            ("lone", lone, DialectTraits.Confirmation.receipt), ("empty", empty, .receipt),
+            ("unnamed", unnamed, .echoByText),
+        ] {
+            let description = try #require(Learner.propose(recording)).description
+            let rules = description["decode"]?.array ?? []
+            for event in ["message", "edit", "delete", "history"] {
+                func places(_ rules: [JSONValue]?) -> [JSONValue?] {
+                    (rules ?? []).filter { $0["event"]?.string == event }.flatMap {
+                        [$0["when"], $0["each"], $0["fields"]]
+                    }
+                }
+                #expect(places(rules) == places(whole), "\(name): \(event)")
+            }
+            #expect(CustomDialect(try CustomDefinition(description)).traits.confirmation == confirmation, "\(name)")
+        }
     }
 
     // MARK: - Sources

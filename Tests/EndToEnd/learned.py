@@ -6,7 +6,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 
+import media
 import peer
 import shapes_app
 from backends import CALM
@@ -47,14 +50,17 @@ class Learned:
     def correct(self, corrections):
         shapes_app.correct(self.path("mine.json"), corrections)
 
-    def start(self):
-        auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if self.shape.name == "home" else ""
+    def start(self, is_up=True, more=""):
+        has_token = self.shape.name in ("home", "rows")
+        auth = 'auth = { type = "message", token_file = "%s" }\n' % self.path("token") if has_token else ""
+        rooms = {"phoenix": "room:lobby", "rows": "messages"}
         tables = (
             '[dialects.mine]\nfile = "%s"\n\n[[rooms]]\nname = "lobby"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
-            'upstream_room = "%s"\n%s%s\n' % (
-                self.path("mine.json"), self.shape.port, "room:lobby" if self.shape.name == "phoenix" else "lobby", auth, CALM))
+            'upstream_room = "%s"\n%s%s\n%s' % (
+                self.path("mine.json"), self.shape.port, rooms.get(self.shape.name, "lobby"), auth, CALM, more))
         self.bridge = Bridge({}, tables=tables, log_extra='level = "debug"', directory=self.directory)
-        self.wait_up()
+        if is_up:
+            self.wait_up()
 
     def ups(self):
         return len(self.bridge.log_entries("upstream-up"))
@@ -118,6 +124,16 @@ def frames_like_socket_io():
 
 
 @scenario
+def frames_like_socket_io_with_numbered_acknowledgements():
+    _relays("numbered")
+
+
+@scenario
+def rows_of_a_collection():
+    _relays("rows")
+
+
+@scenario
 def frames_like_phoenix():
     _relays("phoenix")
 
@@ -127,11 +143,11 @@ def a_home_grown_backend():
     _relays("home")
 
 
-@scenario
-def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
-    with Learned("home") as one:
+def _is_taken_once(name):
+    """Through acks that are lost with their links, cut links, and a kill."""
+    with Learned(name) as one:
         one.learn(shapes_app.record(one.shape))
-        one.correct(shapes_app.CORRECTIONS["home"])
+        one.correct(shapes_app.CORRECTIONS.get(name, {}))
         one.start()
         bob = one.irc("bob")
         said = []
@@ -141,7 +157,7 @@ def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
             ups, how = one.ups(), number % 4
             if how == 1:
                 one.shape.do("lose 1")
-            if how == 2:
+            if how == 2 and name == "home":
                 one.shape.do("refuse slow")
             bob.say("#lobby", text)
             if how == 0:
@@ -165,6 +181,56 @@ def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
 
 
 @scenario
+def nothing_is_lost_or_doubled_by_lost_acks_cut_links_and_a_kill():
+    _is_taken_once("home")
+
+
+@scenario
+def nothing_is_lost_or_doubled_where_acknowledgements_are_numbered():
+    _is_taken_once("numbered")
+
+
+@scenario
+def nothing_is_lost_or_doubled_where_messages_are_rows():
+    _is_taken_once("rows")
+
+
+def _is_sent_again(name):
+    """What the backend never had: its history lacks it twice, 10 s apart."""
+    with Learned(name) as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS.get(name, {}))
+        one.start()
+        bob = one.irc("bob")
+        bob.say("#lobby", "before")
+        bob.expect_text("before")
+        ups = one.ups()
+        one.shape.do("miss 1")
+        bob.say("#lobby", "missing")
+        one.wait_up(ups + 1)
+        one.shape.do("miss 0")
+        bob.expect_text("missing", patience=2 * PATIENCE)
+        one.shape.do("say Remy end")
+        bob.expect_text("end")
+        assert [one.taken(text) for text in ("before", "missing")] == [1, 1], one.shape.texts()
+
+
+@scenario
+def a_message_that_was_lost_is_sent_again():
+    _is_sent_again("home")
+
+
+@scenario
+def a_message_that_was_lost_is_sent_again_where_acknowledgements_are_numbered():
+    _is_sent_again("numbered")
+
+
+@scenario
+def a_message_that_was_lost_is_sent_again_where_messages_are_rows():
+    _is_sent_again("rows")
+
+
+@scenario
 def what_else_a_home_grown_backend_says():
     with Learned("home") as one:
         one.learn(shapes_app.record(one.shape))
@@ -182,6 +248,119 @@ def what_else_a_home_grown_backend_says():
         assert "time" in away.tags, away.raw
         app.close()
         ann.expect("PART", lambda line: line.source.startswith("ann2"))
+
+
+@scenario
+def files_behind_the_token_open_without_it_by_links_of_the_bridge():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS["home"])
+        one.start(more=media.tables())
+        one.http = int(one.bridge.log_entries("listening-http")[0]["address"].rsplit(":", 1)[-1])
+        ann = one.irc("ann")
+        app = shapes_app.App(one.shape.port)
+        app.say({"do": "hello", "token": shapes_app.TOKEN, "room": "lobby", "as": "Remy"})
+        app.say({"do": "post", "nonce": "n-1", "room": "lobby", "body": "look", "files": [
+            {"href": "/files/7/soup.png", "label": "soup.png", "bytes": 20, "mime": "image/png"}]})
+        line = ann.expect("PRIVMSG", lambda line: media.PUBLIC in line.params[-1])
+        assert shapes_app.TOKEN not in line.raw and "127.0.0.1:%d" % one.shape.port not in line.raw, line.raw
+        link = next(word for word in line.params[-1].split() if word.startswith(media.PUBLIC))
+        answer = media.get(one, link)
+        assert (answer.status, answer.body) == (200, b'{"file": "soup.png"}'), (answer.status, answer.body)
+        bare = urllib.request.Request("http://127.0.0.1:%d/files/7/soup.png" % one.shape.port)
+        try:
+            with urllib.request.urlopen(bare, timeout=PATIENCE) as opened:
+                raise AssertionError("it opens without the token: %d" % opened.status)
+        except urllib.error.HTTPError as refusal:
+            assert refusal.code == 401, refusal
+            refusal.close()
+        # Of the past, by the call for the history.
+        bob = one.irc("bob")
+        bob.send("CHATHISTORY LATEST #lobby * 10")
+        bob.expect("PRIVMSG", lambda line: link in line.params[-1])
+        app.close()
+
+
+@scenario
+def an_unknown_room_is_refused_at_join_and_a_read_only_one_tells_it():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS["home"])
+        one.shape.do("room missing")
+        one.start(is_up=False)
+        ann = IRC(one.bridge.port, "ann", caps=MODERN)
+        one.clients.append(ann)
+        ann.send("JOIN #lobby")
+        refusal = ann.expect("403")
+        assert refusal.params[1] == "#lobby" and "no such room" in refusal.params[-1], refusal.raw
+        ann.barrier()
+        assert not [line for line in ann.lines if line.command == "JOIN"], ann.lines
+        one.shape.do("room open")
+        one.wait_up()
+        ann.join("#lobby")
+        ann.say("#lobby", "before")
+        wait_until(lambda: one.taken("before") == 1, lambda: "it is taken: %r" % one.shape.texts())
+        one.shape.do("room closed")
+        ann.say("#lobby", "refused by the backend")
+        ann.expect("FAIL", lambda line: "refused by the backend" in line.params[-1])
+        ann.say("#lobby", "refused by the bridge")
+        refusal = ann.expect("404")
+        assert refusal.params[1] == "#lobby" and "it is read-only" in refusal.params[-1], refusal.raw
+        bob = one.irc("bob")
+        refusal = bob.expect("404")
+        assert refusal.params[1] == "#lobby", refusal.raw
+        one.shape.do("room open")
+        ups = one.ups()
+        one.shape.do("drop")
+        one.wait_up(ups + 1)
+        bob.say("#lobby", "after")
+        wait_until(lambda: one.taken("after") == 1, lambda: "it is taken: %r" % one.shape.texts())
+        assert not one.taken("refused"), one.shape.texts()
+        # A room that was there can become unknown.
+        one.shape.do("room missing")
+        one.shape.do("drop")
+        carl = IRC(one.bridge.port, "carl", caps=MODERN)
+        one.clients.append(carl)
+
+        def is_refused():
+            carl.send("JOIN #lobby", "PART #lobby")
+            carl.barrier()
+            return any(line.command == "403" for line in carl.lines)
+        wait_until(is_refused, "the room is refused")
+        one.bridge.check_alive()
+
+
+@scenario
+def any_channel_is_a_room_of_the_backend_or_refused():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct(shapes_app.CORRECTIONS["home"])
+        one.start(more='\n[[rooms]]\nname = "*"\ndialect = "mine"\nurl = "ws://127.0.0.1:%d/ws"\n'
+                       'auth = { type = "message", token_file = "%s" }\n%s' % (one.shape.port, one.path("token"), CALM))
+        ann = one.irc("ann")
+        for _ in range(2):
+            ann.send("JOIN #nosuch")
+            refusal = ann.expect("403")
+            assert refusal.params[1] == "#nosuch" and "nothing of that name" in refusal.params[-1], refusal.raw
+        ann.barrier()
+        assert not [line for line in ann.lines if line.command == "JOIN" and line.params[0] == "#nosuch"], ann.lines
+        # Its link is closed soon.
+        one.bridge.logged("room-closed", "info", "room")
+        ann.say("#lobby", "still here")
+        wait_until(lambda: one.taken("still here") == 1, lambda: "it is taken: %r" % one.shape.texts())
+
+
+@scenario
+def a_word_for_a_room_that_is_none_is_a_mistake():
+    with Learned("home") as one:
+        one.learn(shapes_app.record(one.shape))
+        one.correct({"decode": [{"event": "error", "when": {"/did": "refused"}, "fields": {
+            "code": "/code", "room_state": {"ptr": "/code", "map": {"closed": "readonly"}}}}]})
+        done = subprocess.run(
+            [peer.BINARY_PATH, "check", "--config", "mine.toml"], capture_output=True, text=True, timeout=60, check=False,
+            cwd=one.directory)
+        assert done.returncode, done
+        assert '/decode/0/fields/room_state/map/closed: "readonly" is none of "unknown", "read-only"' in done.stderr + done.stdout, done
 
 
 @scenario

@@ -18,13 +18,16 @@ from relay import FrameReader, frame
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKEN = "home-token-5d1f"
+# Pings that each app answers.
+ANSWERS = {"2": "3", '{"type": "ping"}': '{"type": "pong"}'}
 # What a person corrects in the proposal for the home-grown backend, each a line: refusals and another topic were not
 # recorded, and files open with the token alone.
 CORRECTIONS = {"home": {
     "files": "token",
     "decode": [
         {"when": {"/did": "refused"}, "event": "error",
-         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry"}},
+         "fields": {"code": "/code", "text": "/say", "ref": "/nonce", "retry": "/retry",
+                    "room_state": {"ptr": "/code", "map": {"no-room": "unknown", "closed": "read-only"}}}},
         {"when": {"/did": "topic"}, "event": "topic", "fields": {"text": "/topic"}},
         {"when": {"/did": "goodbye"}, "event": "auth", "fields": {"state": {"const": "failed"}, "text": "/why"}},
     ],
@@ -85,8 +88,8 @@ class App(_Link):
                 text = payload.decode()
                 self.note("in", text)
                 self.heard.append(text)
-                if text == "2":
-                    self.say("3")
+                if text in ANSWERS:
+                    self.say(ANSWERS[text])
         return bool(data)
 
     def say(self, frames):
@@ -217,6 +220,70 @@ def _socketio(app, other, port, step, lines):
     app.hears("2")
 
 
+def _numbered(app, other, port, step, lines):
+    def packet(event, fields, number=""):
+        return "42%s%s" % (number, json.dumps([event, fields]))
+    # The other person has said something before.
+    for one, name in ((other, "ann"), (app, "dot")):
+        one.hears("0{")
+        one.say("40")
+        one.hears("40{")
+        one.say(packet("join", {"room": "lobby"} if name == "dot" else {"room": "lobby", "name": name}, 0))
+        one.hears("430[")
+        if one is other:
+            one.say(packet("message", {"room": "lobby", "text": "good morning"}, 1))
+            one.hears("431[")
+    step("say")
+    app.say(packet("message", {"room": "lobby", "text": "learn-1"}, 1))
+    app.hears("431[")
+    step("hear")
+    other.say(packet("message", {"room": "lobby", "text": "learn-2"}, 2))
+    app.hears("learn-2")
+    step("type")
+    for one in (app, other):
+        one.say([packet("typing", {"room": "lobby", "typing": on}) for on in (True, False)])
+    app.hears('"typing"', 2)
+    step("reply")
+    app.say(packet("message", {"room": "lobby", "text": "learn-3"}, 2))
+    app.hears("432[")
+    wait_until(lambda: app.pump(0.05) or "2" in app.heard, "a ping")
+
+
+def _rows(app, other, port, step, lines):
+    def request(uid, action, **fields):
+        return {"type": "items", "collection": "messages", "action": action, **fields, "uid": uid}
+    for one, token in ((other, TOKEN + "-ann"), (app, TOKEN)):
+        one.say({"type": "auth", "access_token": token})
+        one.hears('"auth"')
+        one.say({
+            "type": "subscribe", "collection": "messages", "uid": "1",
+            "query": {"fields": ["*", "user_created.id", "user_created.first_name"], "sort": "-date_created", "limit": 25}})
+        one.hears('"init"')
+        if one is other:
+            for uid, text in (("2", "good morning"), ("3", "is there soup?")):
+                one.say(request(uid, "create", data={"text": text}))
+                one.hears('"items"', int(uid) - 1)
+    step("say")
+    app.say(request("2", "create", data={"text": "learn-1"}))
+    app.hears('"items"')
+    app.hears('"create"')
+    own = json.loads(next(text for text in app.heard if '"items"' in text))["data"]["id"]
+    step("hear")
+    other.say(request("4", "create", data={"text": "learn-2"}))
+    app.hears("learn-2")
+    step("reply")
+    app.say(request("3", "create", data={"text": "learn-3"}))
+    app.hears("learn-3", 2)
+    step("edit")
+    app.say(request("4", "update", id=own, data={"text": "learn-1b"}))
+    app.hears("learn-1b", 2)
+    step("delete")
+    app.say(request("5", "delete", id=own))
+    app.hears('"delete"')
+    app.hears('"items"', 4)
+    app.hears('"ping"')
+
+
 def _phoenix(app, other, port, step, lines):
     def push(ref, event, fields, topic="room:lobby", join="1"):
         return json.dumps([join, ref, topic, event, fields])
@@ -241,7 +308,7 @@ def _phoenix(app, other, port, step, lines):
     app.hears("phx_reply", 4)
 
 
-_USES = {"home": _home, "echo": _echo, "plain": _plain, "socketio": _socketio, "phoenix": _phoenix}
+_USES = {"home": _home, "echo": _echo, "plain": _plain, "socketio": _socketio, "numbered": _numbered, "rows": _rows, "phoenix": _phoenix}
 
 
 def record(shape, port=None, step=None):

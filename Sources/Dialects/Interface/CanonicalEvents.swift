@@ -122,7 +122,7 @@ extension ChatEvent {
         case .error(let error):
             .canonical([
                 "kind": "error", "code": error.code, "text": error.text, "fatal": JSONValue.bool(error.isFatal),
-                "ref": error.ref, "retryAfter": error.retryAfterMilliseconds,
+                "ref": error.ref, "retryAfter": error.retryAfterMilliseconds, "room_state": error.roomState?.rawValue,
             ])
         case .ping(let ref):
             .canonical(["kind": "ping", "ref": ref])

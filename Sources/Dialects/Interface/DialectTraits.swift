@@ -133,6 +133,8 @@ public struct DialectTraits: Equatable, Sendable {
     /// Whether the backend takes a client-chosen id with a message and returns it as `ref`: a message with another one
     /// was sent by another client.
     public var returnsClientIDs = false
+    /// Whether the ids that clients give their messages must be numbers.
+    public var idsAreNumbers = false
     /// The confirmation is usual, not promised: a live backend that never confirms is confirmed by pong instead.
     public var confirmationIsGuess = false
     /// Whether only a message's author can edit it, so that an edit without a sender is the author's.

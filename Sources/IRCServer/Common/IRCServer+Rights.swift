@@ -1,4 +1,7 @@
 import Accounts
+import BridgeTypes
+import ChatModel
+import HTTPProtocol
 import IRCProtocol
 import Identities
 import Rooms
@@ -28,8 +31,27 @@ extension IRCServer {
         return nil
     }
 
+    /// Refuses a JOIN to a room that the backend says it does not have, and closes the link of an empty one soon.
+    ///
+    /// - Returns: the refusal; nil: the backend has not said so.
+    func refuseUnknown(_ room: Room, _ session: IRCSession) -> IRCMessage? {
+        guard let words = room.access.words(.unknown, now: context.now.monotonic) else { return nil }
+        room.entryRefused(context)
+        return session.numeric(
+            .errNoSuchChannel, room.channel, "\(room.settings.url.host) has no such room: \(words)")
+    }
+
+    /// The refusal of messages to a room that the backend says is read-only; nil: it has not said so.
+    func readOnly(_ room: Room, _ session: IRCSession) -> IRCMessage? {
+        room.access.words(.readOnly, now: context.now.monotonic).map { words in
+            session.numeric(
+                .errCannotSendToChan, room.channel, "\(room.settings.url.host) lets nothing be written here: \(words)")
+        }
+    }
+
     /// The refusal of a message from an IRC user in the room; nil: the user may speak.
     func silence(in room: Room, _ session: IRCSession) -> IRCMessage? {
+        if let refusal = readOnly(room, session) { return refusal }
         guard room.moderation.has(.moderated) || !room.moderation.bans.isEmpty, let personID = session.person,
             !operators.contains(personID), room.moderation.prefixes(of: personID).isEmpty
         else { return nil }

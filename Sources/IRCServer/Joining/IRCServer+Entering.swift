@@ -56,6 +56,12 @@ extension IRCServer {
             session.appendLongAnswer(
                 ReplyGenerator { [id = room.id, unowned session] in .last(session.rooms.contains(id) ? line : nil) })
         }
+        if let refusal = readOnly(room, session) {
+            session.appendLongAnswer(
+                ReplyGenerator { [id = room.id, unowned session] in
+                    .last(session.rooms.contains(id) ? refusal : nil)
+                })
+        }
         if let backlog { append(backlog, session) }
         tellUntold(room, session)
     }

@@ -44,6 +44,7 @@ extension IRCServer {
     func entryRefusal(_ room: Room?, as channel: String, isRequest: Bool, _ session: IRCSession) -> IRCMessage? {
         if let room, let refusal = spellingRefusal(room, as: channel, session) { return refusal }
         if isRequest, let refusal = templateShareRefusal(room, as: channel, session) { return refusal }
+        if isRequest, let room, let refusal = refuseUnknown(room, session) { return refusal }
         return room.flatMap { barrier(to: $0, session) }
     }
 

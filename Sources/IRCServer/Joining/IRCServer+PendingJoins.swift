@@ -125,6 +125,8 @@ extension IRCServer {
         if let refusal = entryRefusal(room, as: pending.channel, isRequest: false, session) {
             return reply(refusal, session)
         }
+        // A return to the rooms of an account is no request: the member stays, as in an outage.
+        if pending.isAsked, let refusal = refuseUnknown(room, session) { return reply(refusal, session) }
         // Their answers are not pulled from here: those may be pending joins too, and would pull this one.
         let others = room.entering(askedAt: pending.at) { enterWithOthers(room, session) }
         for other in others where other.hasLongAnswers { emit(.notifyWhenDrained(other.id)) }

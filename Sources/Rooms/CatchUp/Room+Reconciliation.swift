@@ -252,12 +252,17 @@ extension Room {
             let look = lane.outbox.nextLook(patience: pause) ?? context.now.monotonic + pause
             due = due.map { min($0, look) } ?? look
         }
-        guard traits.history != .none, link.isUp, let due else { return context.timers.cancel(.settling(id)) }
+        guard historySource != .none, link.isUp, let due else { return context.timers.cancel(.settling(id)) }
         context.timers.set(.settling(id), at: max(due, context.now.monotonic + .milliseconds(1)))
     }
 
     package func settlingTimerFired(_ context: RoomsContext) {
         guard link.isUp, lanes.contains(where: \.outbox.hasUnknown) else { return }
+        // What comes unasked comes with a new link alone. A look settles all of an identified lane, so there is no second.
+        if traits.history == .none, lanes.contains(where: { $0.outbox.hasUnknown && $0.isIdentified }) {
+            _ = reconnect("a message is missing in the history, which comes with a new link alone", context)
+            return
+        }
         if !askAgain(context) { context.timers.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
     }
 

@@ -85,7 +85,7 @@ extension Room {
         let replyTo = carriesReplies ? answered?.upstreamID : nil
         if replyTo == nil, let answered { whole = "<\(answered.nick)> \(answered.excerpt)\n" + whole }
         let message = ChatMessage(
-            id: context.freshChatID(), room: settings.upstreamRoom, sender: person, text: whole + relayed.mark,
+            id: context.freshMessageID(traits), room: settings.upstreamRoom, sender: person, text: whole + relayed.mark,
             at: context.now.wall, attachments: relayed.attachments, replyTo: replyTo)
         var tags = [StoredTag(name: RelayedName.tag, value: carrier.nick)] + relayed.annotations
         if let original = relayed.replyTo {

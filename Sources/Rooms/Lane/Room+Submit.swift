@@ -24,7 +24,8 @@ extension Room {
         let replyTo = carriesReplies ? answered?.upstreamID : nil
         let said = context.uploads.find(in: submission.text, backend: settings.backend)
         let message = ChatMessage(
-            id: context.freshChatID(), room: settings.upstreamRoom, sender: upstreamPerson(person, member.puppet),
+            id: context.freshMessageID(traits), room: settings.upstreamRoom,
+            sender: upstreamPerson(person, member.puppet),
             text: upstreamText(said.text, quoting: replyTo == nil ? answered : nil, person, context),
             at: context.now.wall,
             attachments: said.attachments.isEmpty

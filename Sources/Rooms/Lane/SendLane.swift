@@ -315,9 +315,11 @@ package class SendLane {
     }
 
     /// The id of a piece after the first: deterministic for the message.
-    private static func id(ofPiece index: Int, of whole: ChatID) -> ChatID {
+    private func id(ofPiece index: Int, of whole: ChatID) -> ChatID {
         let namespace = UUIDText.parse(whole.rawValue) ?? Array(whole.rawValue.utf8)
-        return ChatID(UUIDv5.make(namespace: namespace, name: "piece \(index)"))
+        let id = UUIDv5.make(namespace: namespace, name: "piece \(index)")
+        guard traits.idsAreNumbers else { return ChatID(id) }
+        return ChatID(number: id.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })
     }
 
     private func pieces(of message: ChatMessage) -> [ChatMessage]? {
@@ -334,7 +336,7 @@ package class SendLane {
             front.attachments = []
             pieces.append(front)
             rest.text = String(rest.text[end...])
-            rest.id = message.id.map { Self.id(ofPiece: pieces.count, of: $0) }
+            rest.id = message.id.map { id(ofPiece: pieces.count, of: $0) }
             rest.replyTo = nil
         }
         return nil

@@ -57,7 +57,7 @@ extension Room {
         let puppet = sender.id ?? context.identities.puppetID(nick: speaker.nick, backend: settings.backend)
         if settings.identity == .puppet { remember(author: puppet) }
         let message = ChatMessage(
-            id: context.freshChatID(), room: settings.upstreamRoom, sender: sender,
+            id: context.freshMessageID(traits), room: settings.upstreamRoom, sender: sender,
             text: withNames(MessageText.withoutFormatting(text), context), at: context.now.wall)
         let entry = OutboxEntry(
             message: message,

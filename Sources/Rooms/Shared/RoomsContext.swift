@@ -94,6 +94,11 @@ package final class RoomsContext {
 
     package func freshChatID() -> ChatID { turn.freshChatID() }
 
+    /// A new id of a message to a backend.
+    func freshMessageID(_ traits: DialectTraits) -> ChatID {
+        traits.idsAreNumbers ? turn.freshChatNumber() : turn.freshChatID()
+    }
+
     // MARK: - Actions
 
     /// Hands over the actions of rooms and links since the last call, in order.

@@ -61,6 +61,10 @@ extension UpstreamSession {
         case .auth(let auth):
             events.append(.chat(event, byteCount: byteCount))
             authReceived(auth, dialectContext, &turn)
+        case .error(let error) where error.roomState == .unknown:
+            events.append(.chat(event, byteCount: byteCount))
+            let words = printable(error.text.isEmpty ? error.code : error.text)
+            fail("the backend says that there is no such room: \(words)", &turn)
         case .error(let error) where stage != .usable:
             events.append(.chat(event, byteCount: byteCount))
             complaint = printable(error.text)

@@ -28,7 +28,8 @@ import WireBytes
 // | awaitingReady  | subscribed, where the wire does | ready, history → usable                                                |
 // | usable         | messages go both ways           | auth expired → renewal; auth failed, timeout → waiting                  |
 //
-// Until usable, a fatal error of the backend, or `handshakeTimeout` without the awaited event, is a failed attempt.
+// Until usable, a fatal error of the backend, or `handshakeTimeout` without the awaited event, is a failed attempt; so is
+// at any stage an error that says that the room is unknown.
 // Events of the backend are handed up all the same; the room buffers them (`CatchUp`).
 //
 // | renewal   | meaning                                  | event → next                                                    |
