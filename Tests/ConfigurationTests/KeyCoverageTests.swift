@@ -39,11 +39,13 @@ struct KeyCoverageTests {
     static let rows = effects.map { Row($0, "BridgeTests/KeyEffectTests.swift", "effect") } + others
 
     private static let effects = [
-        "accounts.admin", "accounts.name", "accounts.password", "accounts.password_credential", "accounts.password_file", "accounts.receipts",
+        "accounts.admin", "accounts.name", "accounts.password", "accounts.password_credential",
+        "accounts.password_file", "accounts.receipts",
         "accounts.relaymsg", "accounts.rooms", "identity.webirc.from", "identity.webirc.password",
         "identity.webirc.password_credential", "identity.webirc.password_file",
         "identity.nicks.collision", "identity.nicks.invalid", "identity.nicks.max_length", "identity.nicks.suffix",
-        "identity.nicks.utf8", "identity.password", "identity.password_credential", "identity.password_file", "identity.registration", "identity.registration_before_connect",
+        "identity.nicks.utf8", "identity.password", "identity.password_credential", "identity.password_file",
+        "identity.registration", "identity.registration_before_connect",
         "identity.require_login", "identity.sasl", "limits.accepts_per_second_per_ip", "limits.history_limit",
         "limits.max_clients", "limits.max_clients_per_ip", "limits.members_per_room", "limits.messages_burst",
         "limits.messages_per_second", "limits.multiline.max_bytes", "limits.multiline.max_lines",
