@@ -77,6 +77,8 @@ public struct ChatMessage: Hashable, Sendable {
     public var at: ChatTimestamp?
     /// The sender is one of us: by id where there are ids, else by exact name.
     public var isSelf: Bool
+    /// The sender's name is certainly that of the account, where the wire has a name field that may hold another.
+    public var isUnderOwnName = false
     public var isEncrypted: Bool
     /// Attributes that few messages have, boxed so that an ordinary message is cheap to copy and to drop; nil while all of
     /// them are absent.

@@ -193,6 +193,7 @@ extension Room {
         case .ambiguous: hold(.message(message), context)
         case .news:
             if message.isSelf {
+                learnAccountName(from: message)
                 context.note(
                     .info, "unknown-own-message", "a message under one of our ids that we did not send is shown",
                     ["room": settings.name])

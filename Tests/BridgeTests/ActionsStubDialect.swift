@@ -57,13 +57,12 @@ struct ActionsStubDialect: Dialect {
             let attachments =
                 fields["url"] == nil && fields["file"] == nil
                 ? [] : [ChatAttachment(kind: .image, url: fields["url"], name: fields["file"])]
-            return .events([
-                .message(
-                    ChatMessage(
-                        id: id, sender: sender, text: fields["text"] ?? "", at: at, attachments: attachments,
-                        replyTo: fields["reply"].map { ChatID($0) }, isSelf: isSelf,
-                        annotations: fields["note"].map { [StoredTag(name: "+example.com/note", value: $0)] } ?? []))
-            ])
+            var message = ChatMessage(
+                id: id, sender: sender, text: fields["text"] ?? "", at: at, attachments: attachments,
+                replyTo: fields["reply"].map { ChatID($0) }, isSelf: isSelf,
+                annotations: fields["note"].map { [StoredTag(name: "+example.com/note", value: $0)] } ?? [])
+            message.isUnderOwnName = fields["own"] != nil
+            return .events([.message(message)])
         case "edit":
             return .events([
                 .edit(

@@ -132,6 +132,20 @@ struct IdentityModeTests {
         #expect(stage.happened().last?.hasSuffix(":Linguini!chat@chat.example PRIVMSG #lobby :* ho") == true)
     }
 
+    @Test("the account's own name becomes known by what it says under no other")
+    func ownName() throws {
+        var dialect = Self.silent
+        dialect.traits.sendsSenderName = true
+        let stage = try stage(dialect) { $0.account = ChatPerson(id: ChatID("7")) }
+        for (number, frame) in ["name=Linguini", "name=relay|own", "name=relay|own", "name=Linguini"].enumerated() {
+            stage.backend("message|id=\(number)|from=7|\(frame)|text=hi")
+        }
+        #expect(stage.harness.bridge.rooms[0].accountPerson == ChatPerson(id: ChatID("7"), name: "relay"))
+        let sources = stage.happened().filter { $0.hasPrefix("C1") && $0.hasSuffix(":hi") }
+            .compactMap { $0.firstMatch(of: /:([^!]+)!([^ ]+)/)?.output }.map { "\($0.1) \($0.2)" }
+        #expect(sources.map { $0.prefix { $0 != " " } } == ["Linguini", "relay", "relay", "Linguini"], "\(sources)")
+    }
+
     // MARK: - Typing and reading
 
     @Test("the account types from the first typist to the last")

@@ -106,7 +106,8 @@ struct DirectusDialectTests {
             (#""user_created":{},"file":null"#, nil, nil), (#""user_\u0063reated":{"id":"v"}"#, "v", nil),
         ] as [(String, String?, String?)])
     func rowMembers(_ members: String, _ id: String?, _ name: String?) throws {
-        let message = ChatMessage(id: ChatID("1"), sender: ChatPerson(id: id.map { ChatID($0) }, name: name), text: "x")
+        var message = ChatMessage(id: ChatID("1"), sender: ChatPerson(id: id.map { ChatID($0) }, name: name), text: "x")
+        message.isUnderOwnName = name != nil
         let row = #"{"id":1,"text":"x",\#(members)}"#
         // Rows are read where they stand, or afterwards when the frame says only then what they are.
         for frame in [

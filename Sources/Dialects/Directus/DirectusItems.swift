@@ -211,13 +211,16 @@ final class DirectusItems: Sendable {
         let isOfRoom = name(.room) == nil || room == context.room
         if guardsFiles, row[.file]?.kind != .object || !isOfRoom { file?.url = nil }
         var sender = row.account?.person ?? row[.user].map(Self.person) ?? ChatPerson()
-        if let alias = FrameText.nonEmpty(row[.senderName]) { sender.name = alias }
+        let alias = FrameText.nonEmpty(row[.senderName])
+        if let alias { sender.name = alias }
         // Accounts have ids, so a name alone is never us.
         let isSelf = sender.id.map(context.isSelf) ?? false
-        return ChatMessage(
+        var message = ChatMessage(
             id: id, room: room, sender: sender, text: text?.string ?? "",
             at: FrameTime().read(row[.date]), attachments: file.map { [$0] } ?? [],
             replyTo: FrameText.id(row[.replyTo]), ref: FrameText.name(row[.clientID]), isSelf: isSelf)
+        message.isUnderOwnName = alias == nil && sender.name != nil
+        return message
     }
 
     /// The usable ones of an array of rows, or of one row.

@@ -44,6 +44,15 @@ extension Room {
         return message
     }
 
+    /// Learns the account's name from a message that another program sent as it: who speaks under another name where the
+    /// wire has a field for it is somebody else.
+    func learnAccountName(from message: ChatMessage) {
+        guard message.isUnderOwnName, let name = message.sender.name, name != accountPerson.name,
+            settings.identity == .single, lane.dialectContext.isSelf(message.sender)
+        else { return }
+        account.isCalled(name)
+    }
+
     /// Learns the account from the sender of an echo.
     func learnAccount(from message: ChatMessage, _ context: RoomsContext) {
         let sender = message.sender

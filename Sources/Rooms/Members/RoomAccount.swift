@@ -20,6 +20,9 @@ final class RoomAccount {
         self.person = ChatPerson(id: person.id ?? self.person.id, name: person.name ?? self.person.name)
     }
 
+    /// The account's own name, of which nothing else is to be concluded.
+    func isCalled(_ name: String) { (known.name, person.name) = (name, name) }
+
     /// Learned from an echo that was recognised by its text alone.
     func guessed(_ person: ChatPerson) {
         let before = self.person
