@@ -7,7 +7,8 @@
 #                             (SOAK=20m, SEED=n)
 #   make pictures             those in docs/pictures, of the demo in a headless Chromium
 #   make docs                 the site of the documentation, .build-docs/site, by MkDocs
-#   make check                scripts, documents, formatting, dependency directions, warnings, sanitizers
+#   make check                scripts, documents, formatting, dependency directions, warnings, what a message costs by count,
+#                             sanitizers
 #   make conformance          the long suites, each within an hour on two cores: conformance-laws (with many seeds),
 #                             conformance-scenarios (the slow ones too), conformance-clients (real IRC clients, a browser) and
 #                             conformance-autobahn
@@ -75,6 +76,7 @@ check: setup
 	scripts/test-alerts
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
+	scripts/check-counts
 	SOCKETS='$(SOCKETS)' scripts/sanitize
 
 conformance: conformance-laws conformance-scenarios conformance-clients conformance-autobahn

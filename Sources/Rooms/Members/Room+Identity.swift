@@ -45,7 +45,7 @@ extension Room {
     }
 
     /// Learns the account's name from a message that another program sent as it: who speaks under another name where the
-    /// wire has a field for it is somebody else.
+    /// wire has a field for it is another person.
     func learnAccountName(from message: ChatMessage) {
         guard message.isUnderOwnName, let name = message.sender.name, name != accountPerson.name,
             settings.identity == .single, lane.dialectContext.isSelf(message.sender)
