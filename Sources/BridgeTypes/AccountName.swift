@@ -13,7 +13,7 @@ package enum ClientName {
 
     /// `text` as a client name: without blanks and controls, in lower case, cut at ``maxBytes``; nil: empty.
     package static func clean(_ text: String) -> String? {
-        let printable = text.unicodeScalars.prefix(maxBytes * 4).filter {
+        let printable = text.unicodeScalars.prefix(maxBytes * 4).lazy.filter {
             !PrintableText.isControl($0) && !$0.properties.isWhitespace
         }
         let name = PrintableText.prefix(of: String(String.UnicodeScalarView(printable)), maxBytes: maxBytes)

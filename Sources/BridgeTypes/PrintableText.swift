@@ -10,7 +10,11 @@ package enum PrintableText {
 
     /// The start of a text, without control characters.
     package static func of(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.prefix(maxScalars).filter { !isControl($0) }))
+        // As it is, as most are.
+        if text.utf8.count <= maxScalars, text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
+        var kept = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars.prefix(maxScalars) where !isControl(scalar) { kept.append(scalar) }
+        return String(kept)
     }
 
     /// The same in at most so many bytes.

@@ -793,7 +793,7 @@ package final class IdentityMap {
     /// A display name as a realname: no control characters, at most `maxBytes`.
     package static func realname(_ name: String, maxBytes: Int = 150) -> String {
         let clean = String(
-            String.UnicodeScalarView(name.unicodeScalars.prefix(600).filter { !PrintableText.isControl($0) }))
+            String.UnicodeScalarView(name.unicodeScalars.prefix(600).lazy.filter { !PrintableText.isControl($0) }))
         return PrintableText.prefix(of: clean, maxBytes: maxBytes)
     }
 

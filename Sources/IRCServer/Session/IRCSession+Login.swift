@@ -124,7 +124,7 @@ extension IRCSession {
     func setUser(_ username: String, realname: String) {
         let (ident, client) = ClientName.split(username)
         modifyLogin { $0.userClientName = client }
-        let legal = ident.unicodeScalars.filter {
+        let legal = ident.unicodeScalars.lazy.filter {
             $0.isASCII
                 && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
         }
