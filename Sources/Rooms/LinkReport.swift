@@ -28,8 +28,12 @@ package final class LinkReport {
     /// The link was not up for longer than ``RoomSettings/giveUpAfter``.
     private(set) var hasFailed = false
     private var isOtherRoomNoted = false
+    /// Why the last call for a history failed; nil: it did not.
+    package private(set) var historyFailure: String?
     /// Undecodable frames, by reason.
     package private(set) var droppedFrames: [DropReason: Int] = [:]
+
+    func historyAnswered(failure: String?) { historyFailure = failure }
 
     /// Returns whether this outage is new.
     func lost(_ reason: String, wasUp: Bool, at now: MonotonicInstant) -> Bool {

@@ -126,8 +126,11 @@ package final class Room {
     /// Messages flow both ways.
     package var isLive: Bool { link.isUp && catchUp.state == .live }
 
-    /// A history was asked for, and none came.
-    package var lacksHistory: Bool { historySource == .call && catchUp.gap != nil }
+    /// Why a history that is to be called for has not come; nil: it has, or there is none.
+    package var historyFailure: String? {
+        guard historySource == .call else { return nil }
+        return report.historyFailure ?? (catchUp.gap == nil ? nil : "the backend gave none")
+    }
 
     /// Source of missed messages: by the wire's traits, or by the backend's observed behaviour.
     var historySource: DialectTraits.HistorySource {

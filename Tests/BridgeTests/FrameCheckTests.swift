@@ -94,11 +94,13 @@ struct FrameCheckTests {
         #expect(large.errors.contains("larger than 1024 KiB"))
     }
 
-    @Test("the examples decode their sample frames as said beside them", arguments: ["event-data", "ddp", "phoenix"])
+    private static let exampleNames = ["company", "event-data", "ddp", "phoenix"]
+
+    @Test("the examples decode their sample frames as said beside them", arguments: exampleNames)
     func examples(_ name: String) throws {
         func example(_ file: String) throws -> String { try RepositoryFile.example("dialects/\(file)") }
         var files = ["chatbridge.toml": try example("example.toml"), "frames": try example("\(name).frames.jsonl")]
-        for name in ["event-data", "ddp", "phoenix"] { files["\(name).json"] = try example("\(name).json") }
+        for name in Self.exampleNames { files["\(name).json"] = try example("\(name).json") }
         let checked = check(files, CheckOptions(frame: "frames", room: name))
         #expect(checked.lines == (try example("\(name).checked.jsonl")).split(separator: "\n").map(String.init))
         #expect(checked.errors == "")

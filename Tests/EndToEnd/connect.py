@@ -155,6 +155,17 @@ def no_backend(world):
     assert "in time" in failed(rooms["silent"])[1], rooms
 
 
+@on("plainjson", "jwt-rooms")
+def a_history_that_is_not_there(setting):
+    setting.serve()
+    setting.start()
+    setting.backend.set(http_fail={"path": "/messages", "status": 404})
+    with open(setting.bridge.config_path, encoding="utf-8") as file:
+        status, rooms = check(setting, file.read())
+    assert status == 69 and "404" in " ".join(failed(rooms["lobby"])), rooms
+    assert failed(rooms["lobby"])[0] == "history" and rooms["lobby"]["fault"] == "the backend's history", rooms
+
+
 @on("jwt-rooms", "directus", "typed")
 def each_step_of_a_login(setting):
     """The same configuration as the bridge that is linked, then with another password."""

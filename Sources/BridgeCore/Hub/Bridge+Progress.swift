@@ -14,8 +14,8 @@ public struct LinkProgress: Equatable, Sendable {
     public var status: Int?
     /// The first history has come, or there is none to wait for.
     public var isCaughtUp: Bool
-    /// A history is missing: the backend gave none.
-    public var lacksHistory: Bool
+    /// Why a history is missing: a part of a sentence.
+    public var historyFailure: String?
 }
 
 extension Bridge {
@@ -24,7 +24,7 @@ extension Bridge {
         rooms.map { room in
             LinkProgress(
                 room: room.id, name: room.settings.name, stage: room.link.progress, reason: room.link.lastReason,
-                status: room.link.lastStatus, isCaughtUp: room.isLive, lacksHistory: room.lacksHistory)
+                status: room.link.lastStatus, isCaughtUp: room.isLive, historyFailure: room.historyFailure)
         }
     }
 }

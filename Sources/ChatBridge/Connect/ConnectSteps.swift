@@ -99,8 +99,9 @@ struct ConnectAdvice: Equatable, Sendable {
             ConnectAdvice(
                 fault: "the room's credentials",
                 remedy:
-                    "the backend knows the address and refuses the token: check auth and its type, and that the token is "
-                    + "valid and may open this room")
+                    "the backend knows the address and refuses the token: check auth, its type, and with type = \"query\" the "
+                    + "parameter's name (param, by default access_token), and that the token is valid and may open this room"
+            )
         case 404, 410:
             ConnectAdvice(
                 fault: "the path in the URL",

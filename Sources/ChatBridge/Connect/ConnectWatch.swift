@@ -116,9 +116,9 @@ final class ConnectWatch {
         guard var link = open.removeValue(forKey: progress.room) else { return }
         if let (step, since) = link.current {
             var last = link.step(step, since, now)
-            if step == .history, progress.lacksHistory {
+            if step == .history, let failure = progress.historyFailure {
                 last.isGood = false
-                last.detail = "the backend gave none"
+                last.detail = failure
                 link.report.advice = .about(.history, status: nil, isProxied: false)
             }
             link.report.append(last)

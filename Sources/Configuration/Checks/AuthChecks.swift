@@ -69,7 +69,8 @@ extension ConfigurationCompletion {
             report(
                 place,
                 "the dialect \(room.dialect) shows the token by a frame, encode.auth, which is only sent with auth of "
-                    + "type \"message\", or \"login\" that is sent so")
+                    + "type \"message\", or \"login\" that is sent so; set that type, or remove encode.auth from the description"
+            )
         }
     }
 

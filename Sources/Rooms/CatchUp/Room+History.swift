@@ -247,8 +247,11 @@ extension Room {
         case .fresh: break
         }
         switch outcome {
-        case .success(let messages): take(messages, isComplete: isComplete, context)
+        case .success(let messages):
+            report.historyAnswered(failure: nil)
+            take(messages, isComplete: isComplete, context)
         case .failure(let failure):
+            report.historyAnswered(failure: PrintableText.of(failure.sentence))
             if failure.isFinal, let best = catchUp.best {
                 context.note(
                     .warn, "history-failed",
