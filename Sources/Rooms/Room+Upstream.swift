@@ -49,9 +49,10 @@ extension Room {
     func tellLinkIsBack(_ context: RoomsContext) {
         guard let outage = report.takeOutage() else { return }
         let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
-        let waiting =
-            lane.outbox.isEmpty
-            ? "" : "; \(lane.outbox.count) waiting message\(lane.outbox.count == 1 ? " goes" : "s go") now"
+        let unknown = lane.outbox.unknownCount
+        let queued = lane.outbox.count - unknown
+        var waiting = queued == 0 ? "" : "; \(queued) waiting message\(queued == 1 ? " goes" : "s go") now"
+        if unknown > 0 { waiting += "; whether \(unknown) sent before arrived is not known yet" }
         notice(
             outage.wasUp
                 ? "The link to \(settings.url.host) is back after \(PrintableText.spoken(seconds: seconds))" + waiting

@@ -213,6 +213,7 @@ struct Outbox {
     /// The number of ``entries`` that may be on the wire.
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
     var hasUnknown: Bool { !unknownAuthors.isEmpty }
+    var unknownCount: Int { unknownAuthors.values.reduce(0, +) }
     var oldestUnknown: OutboxEntry? { hasUnknown ? lists.first(.open).flatMap { lists[$0] } : nil }
     /// The oldest unknown entry, where no history can resolve it.
     private var oldestUnresolvable: OutboxEntry? { historyResolves ? nil : oldestUnknown }
