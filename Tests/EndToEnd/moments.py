@@ -314,7 +314,7 @@ def targets_tell_the_time_that_the_newest_line_shows(world):
         return [line.params[-2:] for line in client.lines[begin:] if line.command == "CHATHISTORY"]
 
     assert told(ann) == [wanted], "%r instead of %r" % (told(ann), wanted)
-    ann.barrier()
+    settle(ann, "kept")
     kill(world)
     world.start(directory=directory)
     ann = world.irc("ann", caps=ASKING)
