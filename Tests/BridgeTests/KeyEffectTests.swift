@@ -270,6 +270,11 @@ struct KeyEffectTests {
         KeyEffect.of("identity", "password", "\"sesame\"", "in", "464", see: entry),
         KeyEffect.of("identity", "password_file", "\"/run/c/gate\"", "in", "464", see: entry),
         KeyEffect.of("identity", "password_credential", "\"gate\"", "in", "464", see: entry),
+        KeyEffect.of("identity", "password", "\"open sesame now\"", "in", "in with blanks") { stage in
+            let lines = stage.register() + stage.register("bob", 2, pass: "open sesame now")
+            let welcomes = lines.filter { $0.contains(" 001 ") }.count
+            return welcomes == 2 ? "in" : welcomes == 1 ? "in with blanks" : "\(lines)"
+        },
         KeyEffect.of("identity", "require_login", "\"always\"", "in", "out", given: alice) { stage in
             stage.register().contains { $0.contains(" 001 ") } ? "in" : "out"
         },

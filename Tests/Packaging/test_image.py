@@ -190,7 +190,7 @@ class Containers(unittest.TestCase):
                     stranger.close()
                 client = connect(irc)
                 client.nick = "ada"
-                client.send("PASS :a long password", "NICK ada", "USER ada 0 * :ada")
+                client.send("PASS a long password", "NICK ada", "USER ada 0 * :ada")
                 client.expect("001")
                 talk(client)
                 self.assertEqual(status_of("http://127.0.0.1:%d/readyz?strict" % http), 200)

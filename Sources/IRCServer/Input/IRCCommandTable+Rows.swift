@@ -13,7 +13,10 @@ extension IRCCommandTable {
     private static let registration: [IRCCommand] = [
         IRCCommand(
             "PASS", takes: "<password>", minParams: 1, needs: .nothing, "gives the connection's password"
-        ) { $0.passReceived($1.params[0], $2) },
+        ) {
+            // Clients send a password with blanks without the colon before it.
+            $0.passReceived($1.params.joined(separator: " "), $2)
+        },
         IRCCommand("NICK", takes: "<nick>", needs: .nothing, "sets or changes the nick") {
             $0.nickReceived($1.param(0), $2)
         },
