@@ -115,9 +115,14 @@ extension Learner {
                 counters[leaf.pointer] == nil
                 && group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
             let isTuple = leaf.names.isEmpty || leaf.names == ["body"]
-            guard !isOfPerson, !isTime, !isTuple else { return isNamed + (isUsed ? 25 : 0) - 40 }
+            let meaning = isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0)
+            let isAnswered = answered.contains(leaf.pointer)
+            // Where it stands makes no id of a value that nothing else calls one.
+            guard meaning > 0 || isAnswered, !isOfPerson, !isTime, !isTuple else {
+                return meaning - (isOfPerson || isTime || isTuple ? 40 : 0)
+            }
             let isShared = leaf.names.count == 1 && isOfOtherKinds(leaf.pointer, group)
-            return isNamed + (isUsed ? 25 : 0) + (answered.contains(leaf.pointer) ? 50 : 0)
+            return meaning + (isAnswered ? 50 : 0)
                 + (leaf.isBeside(text) ? 5 : 0) - (isShared ? 5 : 0) - (counters[leaf.pointer] != nil ? 10 : 0)
         }
         let others = leaves.filter { $0.pointer != echoed }
