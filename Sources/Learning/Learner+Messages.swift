@@ -13,7 +13,7 @@ extension Learner {
         if let kind = evidence.kind, let value = frames.first?.text(kind) { messageKind = (kind, value) }
         let sent = sentMessages()
         let own = sent.flatMap { one in frames.filter { $0.text(text) == one.frame.text(one.text) } }
-        nonce = noncePlace(sent)
+        nonce = noncePlace(sent, frames)
         if let row = evidence.row {
             reason("each: what happened to a message came in as the only row of the list \(row)")
         }
@@ -21,7 +21,7 @@ extension Learner {
         fields.set("text", text, evidence.hasMarks ? "it is where the texts stood that were asked for" : "by its name")
         addRoom(group, to: &fields)
         let echoed = echoedNonce(sent, nonce, frames, text)
-        addIDs(group, echoed, &fields)
+        addIDs(group, echoed, answered: answeredIDs(sent, frames, text), beside: text, &fields)
         let reply = replyPlace(group, fields)
         addPerson(group, "sender.id", "sender.name", to: &fields, besides: Set([reply].compactMap { $0 }))
         if let sender = fields.pointers["sender.id"] ?? fields.pointers["sender.name"] {
@@ -89,13 +89,20 @@ extension Learner {
         }
     }
 
-    private mutating func addIDs(_ group: LearnedGroup, _ echoed: String?, _ fields: inout LearnedFields) {
+    /// - Parameters:
+    ///   - answered: Places whose values the answers to the app's own messages repeat.
+    ///   - text: The place of the text.
+    private mutating func addIDs(
+        _ group: LearnedGroup, _ echoed: String?, answered: Set<String>, beside text: String,
+        _ fields: inout LearnedFields
+    ) {
         let used = fields.used
+        let time = group.time(besides: used)?.leaf.pointer
+        let counters = counters(group)
         let leaves = group.common.filter { leaf in
-            guard !used.contains(leaf.pointer), leaf.pointer != evidence.kind, let text = leaf.text, Words.isID(text)
-            else {
-                return false
-            }
+            guard !used.contains(leaf.pointer), leaf.pointer != evidence.kind, let text = leaf.text, Words.isID(text),
+                counters[leaf.pointer] != .ofConnection
+            else { return false }
             let values = group.frames.compactMap { $0.text(leaf.pointer) }
             return Set(values).count == values.count || !evidence.hasMarks && Words.ids.contains(leaf.key)
         }
@@ -103,19 +110,36 @@ extension Learner {
             let isNamed = Words.ids.firstIndex(of: leaf.key).map { 20 - $0 } ?? 0
             let isOfPerson =
                 leaf.names.dropLast().contains { Words.people.contains($0) } || Words.people.contains(leaf.key)
-            let isTime = Words.times.contains(leaf.key)
-            let isUsed = group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
+            let isTime = Words.times.contains(leaf.key) || leaf.pointer == time
+            let isUsed =
+                counters[leaf.pointer] == nil
+                && group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
             let isTuple = leaf.names.isEmpty || leaf.names == ["body"]
-            return isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0) - (isOfPerson || isTime || isTuple ? 40 : 0)
+            let meaning = isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0)
+            let isAnswered = answered.contains(leaf.pointer)
+            // Where it stands makes no id of a value that nothing else calls one.
+            guard meaning > 0 || isAnswered, !isOfPerson, !isTime, !isTuple else {
+                return meaning - (isOfPerson || isTime || isTuple ? 40 : 0)
+            }
+            let isShared = leaf.names.count == 1 && isOfOtherKinds(leaf.pointer, group)
+            return meaning + (isAnswered ? 50 : 0)
+                + (leaf.isBeside(text) ? 5 : 0) - (isShared ? 5 : 0) - (counters[leaf.pointer] != nil ? 10 : 0)
         }
         let others = leaves.filter { $0.pointer != echoed }
         let best = others.max { (score($0), $1.pointer) < (score($1), $0.pointer) }
         if let best, score(best) > 0 {
+            let isAnswered = answered.contains(best.pointer)
             fields.set(
                 "id", best.pointer,
                 "other in each message"
+                    + (isAnswered ? ", and the answer to the app's own message names it" : "")
                     + (evidence.isReferenced(group.frames[0].text(best.pointer) ?? "")
                         ? ", and named again by what the app sent" : ""))
+            if counters[best.pointer] != nil, !isAnswered {
+                reason(
+                    "id: \(best.pointer) counts by one from the first message on; if it begins anew with each connection, "
+                        + "it is no id, and messages are lost: look at a second connection, and take it out then")
+            }
             if let echoed { fields.set("ref", echoed, "what the app gave its message comes back there") }
         } else if let echoed {
             fields.set("id", echoed, "what the app gave its message comes back there")
@@ -207,7 +231,7 @@ extension Learner {
     }
 
     /// Where the app puts an id of its own: other in each message, and no time.
-    private func noncePlace(_ sent: [SentMessage]) -> String? {
+    private func noncePlace(_ sent: [SentMessage], _ frames: [LearnedFrame]) -> String? {
         guard let first = sent.first else { return nil }
         let leaves = first.frame.single.filter { leaf in
             guard leaf.pointer != first.text, let text = leaf.text, Words.isID(text), text != room,
@@ -225,8 +249,18 @@ extension Learner {
                 }
             }
         }
-        let named = LearnedGroup.best(answered.isEmpty ? leaves : answered, Words.nonces + Words.ids)
-        return (named ?? answered.first { $0.names.isEmpty } ?? answered.first)?.pointer
+        // A string that comes back is the app's own id; a number beside it only counts.
+        let strings = answered.filter { $0.value.string != nil }
+        let returned = strings.filter { leaf in
+            sent.contains { one in
+                frames.contains { $0.index > one.frame.index && $0.has(one.frame.text(leaf.pointer) ?? "") }
+            }
+        }
+        // A number that no answer repeats ties nothing to anything.
+        let silent = leaves.filter { $0.value.string != nil }
+        let best = [returned, strings, answered, silent].first { !$0.isEmpty } ?? []
+        let named = LearnedGroup.best(best, Words.nonces + Words.ids)
+        return (named ?? (answered.isEmpty ? nil : best.first { $0.names.isEmpty } ?? best.first))?.pointer
     }
 
     /// Where a message that came back has the app's own id.
@@ -273,6 +307,7 @@ extension Learner {
         let person = LearnedGroup(frames: [fullest.frame]).person(besides: Set(maker.places.keys))
         if let id = person.id { maker.places[id.pointer] = "{{sender.id}}" }
         if let name = person.name { maker.places[name.pointer] = "{{sender.name}}" }
+        sayConstants(sent, fullest.frame, maker)
         send("message", template(fullest.frame, maker))
         if person.id != nil || person.name != nil {
             reason(
@@ -285,7 +320,8 @@ extension Learner {
         } else if let nonce, findAck(sent, nonce) {
             set("echo", .string("ack"))
             reason(
-                "echo: ack, since an answer named the id that the app gave its message, and the message itself did not come back with it"
+                "echo: ack, since an answer named the id that the app gave its message, and the message itself "
+                    + (isEchoed ? "came back without it" : "did not come back with it")
             )
         } else if isEchoed {
             set("echo", .string("by-text"))

@@ -126,9 +126,14 @@ extension Learner {
             let all = evidence.received.filter {
                 evidence.kind(of: $0) == evidence.kind(of: ready) && evidence.kind != nil || $0.index == ready.index
             }
-            set("ready_when", evidence.conditions(all.filter { !isExplained($0) }))
-            reason("ready_when: the first frame that came after the last one of the opening")
-            findWelcome(ready, evidence.conditions([ready]))
+            let when = evidence.conditions(all.filter { !isExplained($0) })
+            // Without a condition any frame would do.
+            if when.object?.isEmpty == false {
+                set("ready_when", when)
+                reason("ready_when: the first frame that came after the last one of the opening")
+            }
+            let alone = evidence.conditions([ready])
+            if alone.object?.isEmpty == false { findWelcome(ready, alone) }
         } else if answered == nil, last == nil, let hello = evidence.received.first, !isExplained(hello) {
             findWelcome(hello, evidence.conditions([hello]))
         }

@@ -220,6 +220,7 @@ public struct Learner {
                     "ignore", when: when, LearnedFields(),
                     why: "no meaning found; such a frame: \(frame.json.text.prefix(200))"))
         }
+        if let answers = answersRule(rest) { rules.append(answers) }
         var members: [JSONValue.Member] = [
             .init("dialect", .string("custom")),
             .init(
@@ -235,6 +236,33 @@ public struct Learner {
         return Proposal(
             description: .object(members), room: room, url: evidence.recording.url.map { Self.withoutToken($0).url },
             token: token, reasons: reasons)
+    }
+
+    /// Ignores answers that do not say what they are; nil: there are none, or nothing tells them from other frames.
+    private func answersRule(_ rest: [LearnedFrame]) -> JSONValue? {
+        let answers = rest.filter { evidence.kind == nil || evidence.kind(of: $0) == nil }
+        guard let first = answers.first else { return nil }
+        let common = first.single.filter { leaf in answers.allSatisfy { $0.value(leaf.pointer) != nil } }
+        var members = evidence.conditions(answers, exists: common.map(\.pointer)).object ?? []
+        let state = common.first { leaf in
+            ["status", "ok", "success", "result"].contains(leaf.key)
+                && answers.allSatisfy { $0.value(leaf.pointer) == leaf.value }
+        }
+        // One that says another state may be a refusal.
+        if let state {
+            members.removeAll { $0.key == state.pointer }
+            members.append(.init(state.pointer, state.value))
+        }
+        let when = JSONValue.object(members)
+        let indexes = Set(answers.map(\.index))
+        guard !members.isEmpty,
+            !evidence.received.contains(where: {
+                evidence.matches($0, when) && !indexes.contains($0.index) && !isExplained($0)
+            })
+        else { return nil }
+        return rule(
+            "ignore", when: when, LearnedFields(),
+            why: "no meaning found; such a frame: \(first.json.text.prefix(200))")
     }
 
     private func wrappings() -> [JSONValue] {

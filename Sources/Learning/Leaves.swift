@@ -17,6 +17,11 @@ struct Leaf {
     var value: JSONValue
 
     var key: String { names.last ?? "" }
+    /// Whether both are members of one object.
+    func isBeside(_ other: String) -> Bool {
+        pointer.lastIndex(of: "/").map { pointer[..<$0] } == other.lastIndex(of: "/").map { other[..<$0] }
+    }
+
     /// A string, or a number's digits.
     var text: String? {
         switch value {
@@ -190,6 +195,7 @@ enum Words {
     ]
     static let times = [
         "at", "ts", "time", "timestamp", "sentat", "createdat", "date", "when", "datecreated", "created", "sent",
+        "createat",
     ]
     static let replies = ["replyto", "re", "parent", "inreplyto", "parentid", "reply", "quote", "replytoid", "answers"]
     static let pings = ["ping", "heartbeat", "hb", "keepalive", "beat"]

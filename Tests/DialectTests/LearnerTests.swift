@@ -25,7 +25,7 @@ struct LearnerTests {
         return (CustomDialect(try CustomDefinition(proposal.description), name: name), proposal, recording)
     }
 
-    static let shapes = ["home", "echo", "plain", "socketio", "numbered", "rows", "phoenix"]
+    static let shapes = ["home", "echo", "plain", "socketio", "numbered", "rows", "phoenix", "counted"]
 
     @Test("a proposal is what it was", arguments: shapes)
     func proposals(_ name: String) throws {
@@ -55,7 +55,7 @@ struct LearnerTests {
         let sent = try #require(recording.frames.first { $0.isSent && $0.text.contains(LearnMark.own) })
         let ids = [
             "home": "n-7fa1", "echo": "c-1-4e1b", "plain": "", "socketio": "t-1-93ab", "numbered": "1", "rows": "2",
-            "phoenix": "3",
+            "phoenix": "3", "counted": "u1:1795884000003",
         ]
         let message = ChatMessage(id: ChatID(ids[name] ?? ""), text: LearnMark.own)
         let encoded = dialect.encode(.message(message), context: DialectContext(room: try #require(proposal.room)))
@@ -74,6 +74,7 @@ struct LearnerTests {
             ("home", DialectTraits.Confirmation.receipt, DialectTraits.MessageIDOrigin.server),
             ("echo", .echoByID, .server), ("plain", .echoByText, .server), ("socketio", .echoByID, .server),
             ("numbered", .receipt, .server), ("rows", .receipt, .server), ("phoenix", .receipt, .server),
+            ("counted", .echoByID, .server),
         ])
     func confirms(
         _ name: String, _ confirmation: DialectTraits.Confirmation, _ origin: DialectTraits.MessageIDOrigin
@@ -99,6 +100,42 @@ struct LearnerTests {
                     .auth(ChatAuth(state: .ok)), .account(own), .topic(ChatTopic(text: "all things")),
                     .join(ChatMembership(user: own, isSelf: true)),
                 ]))
+    }
+
+    @Test("a counter of frames is no id, and a string that comes back is the app's own")
+    func counters() throws {
+        let description = try Self.dialect("counted").1.description
+        let rules = description["decode"]?.array ?? []
+        let fields = rules.first { $0["event"]?.string == "message" }?["fields"]
+        #expect(fields?["id"]?.string == "/data/post/id")
+        #expect(fields?["ref"]?.string == "/data/pending_id")
+        let template = description["encode"]?["message"]
+        #expect(template?["data"]?["pending_id"]?.string == "{{id}}")
+        #expect(template?["seq"]?.integer == 3)
+        #expect(description["ready_when"] == nil)
+        #expect(description["ids"] == nil)
+        let reasons = try Self.dialect("counted").1.reasons
+        #expect(reasons.contains { $0.hasPrefix("encode.message: /seq was 5") })
+    }
+
+    @Test("ids that count from the first message on are doubted")
+    func doubtedIDs() throws {
+        func proposal(_ more: String) throws -> Proposal {
+            let lines = (1...3).map {
+                #"{"dir":"in","frame":{"type":"said","id":\#($0),"text":"learn-2","from":"ann"\#(more.replacing("N", with: "9182736\($0)"))}}"#
+            }
+            let text = lines.joined(separator: "\n")
+            return try #require(Learner.propose(Recording(parsing: Array(text.utf8), limits: JSONLimits())))
+        }
+        func id(_ proposal: Proposal) -> String? {
+            proposal.description["decode"]?.array?.first { $0["event"]?.string == "message" }?["fields"]?["id"]?.string
+        }
+        let alone = try proposal("")
+        #expect(id(alone) == "/id")
+        #expect(alone.reasons.contains { $0.hasPrefix("id: /id counts by one") })
+        let other = try proposal(#","uuid":"N""#)
+        #expect(id(other) == "/uuid")
+        #expect(!other.reasons.contains { $0.hasPrefix("id: ") })
     }
 
     @Test("a row in a list is the message, whatever happened to it, and a refused log-in is none that is good")

@@ -5,6 +5,7 @@ import HTTPProtocol
 import JSONText
 import Learning
 import Transport
+import WireBytes
 
 struct LearnOptions: Equatable, Sendable {
     /// The backend's socket.
@@ -163,7 +164,19 @@ struct LearnedFiles {
         }
     }
 
+    /// The channel's name: the room's where that is fit for one, else the dialect's.
+    private func channel(_ proposal: Proposal) -> String {
+        let room = proposal.room.map {
+            $0[($0.lastIndex { ":/#".contains($0) }.map($0.index(after:)) ?? $0.startIndex)...]
+        }
+        guard let room, room.utf8.count <= 32, room.utf8.first.map(ASCII.isLetter) == true,
+            room.utf8.allSatisfy({ ASCII.isLetter($0) || ASCII.isDigit($0) || "-_".utf8.contains($0) })
+        else { return name }
+        return room.lowercased()
+    }
+
     private func toml(_ proposal: Proposal) -> String {
+        let channel = channel(proposal)
         func string(_ text: String) -> String { JSONValue.string(text.replacing("$", with: "$$")).text }
         let auth =
             switch proposal.token {
@@ -178,7 +191,7 @@ struct LearnedFiles {
             file = "\(name).json"
 
             [[rooms]]
-            name = "learned"                 # the channel: #learned
+            name = \(string(channel))                 # the channel: #\(channel)
             dialect = "\(name)"
             url = \(string(proposal.url ?? "wss://chat.example.com/ws"))
             upstream_room = \(string(proposal.room ?? "room"))
