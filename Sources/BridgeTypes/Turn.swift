@@ -2,14 +2,14 @@ import ChatModel
 import Digests
 import WireBytes
 
-/// The inputs of one verb: clocks, random numbers, deadlines and a writer. Effects go to each machine's own list of
+/// What each verb is lent: clocks, random numbers, deadlines and a writer. Effects go to each machine's own list of
 /// actions.
 package struct Turn: ~Copyable {
     package private(set) var now: Now
-    package var random: AnyRandomNumberGenerator
-    package var timers = DeadlineHeap<TimerKey>()
-    /// A buffer for bytes written in this verb.
-    package var writer = ByteWriter()
+    private var random: AnyRandomNumberGenerator
+    private var timers = DeadlineHeap<TimerKey>()
+    /// Bytes that a verb has written and not taken yet.
+    private var writer = ByteWriter()
 
     package init(now: Now, random: AnyRandomNumberGenerator) {
         self.now = now
@@ -18,6 +18,41 @@ package struct Turn: ~Copyable {
 
     /// Begins the next verb.
     package mutating func begin(at now: Now) { self.now = now }
+
+    // MARK: - Timers
+
+    package mutating func set(_ timer: TimerKey, at due: MonotonicInstant) { timers.set(timer, at: due) }
+
+    package mutating func cancel(_ timer: TimerKey) { timers.cancel(timer) }
+
+    /// Nil: it is not set.
+    package func due(_ timer: TimerKey) -> MonotonicInstant? { timers[timer] }
+
+    /// The earliest of all timers.
+    package mutating func nextDue() -> MonotonicInstant? { timers.next() }
+
+    /// Takes the earliest timer that is due.
+    package mutating func popDue() -> TimerKey? { timers.popDue(now.monotonic) }
+
+    package var timerCount: Int { timers.count }
+
+    // MARK: - Writing
+
+    package mutating func write<Result, Failure>(
+        _ body: (inout ByteWriter) throws(Failure) -> Result
+    ) throws(Failure) -> Result { try body(&writer) }
+
+    /// For WebSocket frames, which are masked.
+    package mutating func write<Result>(
+        _ body: (inout ByteWriter, inout AnyRandomNumberGenerator) -> Result
+    ) -> Result { body(&writer, &random) }
+
+    /// All that was written since the last call.
+    package mutating func takeWritten() -> ByteSlice { writer.take() }
+
+    // MARK: - Random numbers
+
+    package mutating func draw<Result>(_ body: (inout AnyRandomNumberGenerator) -> Result) -> Result { body(&random) }
 
     package mutating func randomBytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }

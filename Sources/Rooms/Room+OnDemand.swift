@@ -39,7 +39,7 @@ extension Room {
     /// Delays JOINs: the link is being opened, or will be once the stored room is loaded.
     package func beginOpening(_ context: RoomsContext) {
         life.opens()
-        context.timers.set(.opening(id), at: context.now.monotonic + Self.openingPatience)
+        context.set(.opening(id), at: context.now.monotonic + Self.openingPatience)
     }
 
     /// Opens an on-demand link for a JOIN.
@@ -54,7 +54,7 @@ extension Room {
         beginOpening(context)
         // The client may disconnect before it has joined.
         life.vacated(at: context.now.monotonic)
-        context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+        context.set(.linger(id), at: context.now.monotonic + Self.linger)
         if !isLoading, link.state == .stopped { startLink(context) }
         return true
     }
@@ -63,7 +63,7 @@ extension Room {
     func occupied(_ context: RoomsContext) {
         guard settings.connect == .whileJoined else { return }
         life.occupied()
-        context.timers.cancel(.linger(id))
+        context.cancel(.linger(id))
         if isLoading { return }
         if link.state == .stopped { startLink(context) }
     }
@@ -72,19 +72,19 @@ extension Room {
     func vacated(_ context: RoomsContext) {
         guard settings.connect == .whileJoined, locals.isEmpty, emptySince == nil else { return }
         life.vacated(at: context.now.monotonic)
-        context.timers.set(.linger(id), at: context.now.monotonic + Self.linger)
+        context.set(.linger(id), at: context.now.monotonic + Self.linger)
     }
 
     /// A JOIN was refused, since the backend does not have the room.
     package func entryRefused(_ context: RoomsContext) {
         guard settings.connect == .whileJoined, locals.isEmpty, emptySince != nil else { return }
-        context.timers.set(.linger(id), at: context.now.monotonic + Self.unknownLinger)
+        context.set(.linger(id), at: context.now.monotonic + Self.unknownLinger)
     }
 
     package func lingerTimerFired(_ context: RoomsContext) {
         guard locals.isEmpty, !isLeaving else { return }
         guard !hasWaiting, own.isEmpty else {
-            return context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
+            return context.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
         }
         leaveBackend(context)
     }
@@ -102,7 +102,7 @@ extension Room {
         startLink(context)
         guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
         life.vacated(at: context.now.monotonic)
-        context.timers.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
+        context.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
     }
 
     /// Opens the room's own link.
@@ -118,13 +118,13 @@ extension Room {
 
     /// The link is wanted, and not up.
     func expectLink(_ context: RoomsContext) {
-        guard let patience = settings.giveUpAfter, !hasFailed, context.timers[.givingUp(id)] == nil else { return }
-        context.timers.set(.givingUp(id), at: context.now.monotonic + patience)
+        guard let patience = settings.giveUpAfter, !hasFailed, context.due(.givingUp(id)) == nil else { return }
+        context.set(.givingUp(id), at: context.now.monotonic + patience)
     }
 
     /// The link is up, or not wanted.
     func expectsNoLink(_ context: RoomsContext) {
-        context.timers.cancel(.givingUp(id))
+        context.cancel(.givingUp(id))
         report.recovered()
     }
 
@@ -140,7 +140,7 @@ extension Room {
 
     /// Closes the link of an empty room.
     package func leaveBackend(_ context: RoomsContext) {
-        context.timers.cancel(.linger(id))
+        context.cancel(.linger(id))
         life.leaves()
         if context.isDurable { stopCatchingUp(context) }
         handle(link.stop(context), context)

@@ -20,7 +20,7 @@ extension Room {
         switch settings.connect {
         case .always:
             life.occupied()
-            context.timers.cancel(.linger(id))
+            context.cancel(.linger(id))
             if !isLoading { startForWaiting(context) }
         case .whileJoined: vacated(context)
         }
@@ -33,6 +33,6 @@ extension Room {
         take(last, context.upstream)
         opened(context)
         life.vacated(at: context.now.monotonic)
-        context.timers.set(.linger(id), at: context.now.monotonic)
+        context.set(.linger(id), at: context.now.monotonic)
     }
 }

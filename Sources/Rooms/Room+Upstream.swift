@@ -37,7 +37,7 @@ extension Room {
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         joinBatches.linkCameUp(at: context.now.monotonic)
         if settings.relayNick != nil { _ = sharedPerson(context) }
-        context.timers.cancel(.netsplit(id))
+        context.cancel(.netsplit(id))
         expectsNoLink(context)
         lane.cutRestored()
         access.linkCameUp()
@@ -77,13 +77,13 @@ extension Room {
         }
         for person in remotes.typing { endTyping(person, announced: true, context) }
         lost(lane, context)
-        context.timers.cancel(.settling(id))
+        context.cancel(.settling(id))
         decideAll(context)
         if wasUp {
             continuity.linkProven(link.proof)
             loseSight(context)
             expectLink(context)
-            context.timers.set(.netsplit(id), at: context.now.monotonic + JoinBatches.splitAfter)
+            context.set(.netsplit(id), at: context.now.monotonic + JoinBatches.splitAfter)
         }
         catchUpLinkLost(context)
         let isNews = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
@@ -284,7 +284,7 @@ extension Room {
         case .start:
             let now = context.now.monotonic
             let ttl = typing.ttlMilliseconds.map { Duration.milliseconds(min(max($0, 500), 30_000)) }
-            context.timers.set(.typingIn(personID, id), at: now + (ttl ?? Self.typingExpiry))
+            context.set(.typingIn(personID, id), at: now + (ttl ?? Self.typingExpiry))
             // Also after a message or a stop in between: a flood of frames must not become a flood of notices.
             guard remotes.types(personID, at: now) else { return }
             announceTyping(personID, true, context)
@@ -295,7 +295,7 @@ extension Room {
     package func endTyping(_ personID: PersonID, announced: Bool, _ context: RoomsContext) {
         // A timer that is left finds no typing to end, and the next start sets it anew.
         guard remotes.stopsTyping(personID) else { return }
-        context.timers.cancel(.typingIn(personID, id))
+        context.cancel(.typingIn(personID, id))
         if announced { announceTyping(personID, false, context) }
     }
 
@@ -324,7 +324,7 @@ extension Room {
     /// Admits waiting JOINs: the link is up, or the wait is over.
     package func opened(_ context: RoomsContext) {
         guard life.opened() else { return }
-        context.timers.cancel(.opening(id))
+        context.cancel(.opening(id))
         frontEnd.roomOpened(id)
     }
 

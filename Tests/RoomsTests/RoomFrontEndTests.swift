@@ -129,7 +129,7 @@ private final class RoomStage {
         while true {
             let actions = context.actions
             context.handActions { _ in }
-            if actions.isEmpty, context.timers.popDue(clock.now.monotonic) == nil { return }
+            if actions.isEmpty, context.popDue() == nil { return }
             for action in actions { run(action) }
             for _ in context.takeConnectSlots() { drive { $0.slotGranted(&$2) } }
         }

@@ -47,7 +47,7 @@ struct LinkAloneTests {
             return
         }
         #expect(request.text.hasPrefix("GET /lobby HTTP/1.1\r\n"))
-        let isTimed = turn.timers[.link(link.room)] != nil
+        let isTimed = turn.due(.link(link.room)) != nil
         #expect(isTimed)
 
         let refusal = Array("HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n".utf8)
@@ -79,7 +79,7 @@ struct LinkAloneTests {
         connects.endTurn(of: "slow", rooms[0], pause: .seconds(30), &turn)
         let early = connects.grant(&turn)
         #expect(early == [])
-        let due = turn.timers[.connectGate]
+        let due = turn.due(.connectGate)
         #expect(due == turn.now.monotonic + .seconds(30))
         turn.begin(at: Now(monotonic: turn.now.monotonic + .seconds(30), wall: turn.now.wall))
         let second = connects.grant(&turn)
@@ -98,7 +98,7 @@ struct LinkAloneTests {
         for index in 0..<3 { connects.request(RoomID(index: index), inTurnOf: nil, &turn) }
         let first = connects.grant(&turn)
         #expect(first == [RoomID(index: 0), RoomID(index: 1)])
-        guard let due = turn.timers[.connectGate] else {
+        guard let due = turn.due(.connectGate) else {
             Issue.record("nobody wakes")
             return
         }

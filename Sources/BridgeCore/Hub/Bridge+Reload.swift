@@ -20,7 +20,7 @@ extension Bridge {
         context.take(RoomsSettings(settings))
         for backend in settings.backends where changed.contains(backend.name) {
             let former = backends[backend.name]
-            if let former { context.timers.cancel(.backend(former.id)) }
+            if let former { context.cancel(.backend(former.id)) }
             guard let account = backends.take(backend) else { continue }
             if backend.authenticates, !backend.isOnDemand { context.drive(account) { account.start(&$0) } }
             if let former { replace(former, by: account) }

@@ -27,7 +27,7 @@ extension Bridge {
         guard lifecycle.phase == .running else { return }
         guard settings.prestopDelay > .zero else { return beginDraining() }
         lifecycle.leave()
-        context.timers.set(.shutdown, at: now.monotonic + settings.prestopDelay)
+        context.set(.shutdown, at: now.monotonic + settings.prestopDelay)
     }
 
     func shutdownTimerFired() {
@@ -46,7 +46,7 @@ extension Bridge {
         lifecycle.drain(until: context.now.monotonic + settings.drain)
         // The other half is for disconnecting them one by one.
         let time = clientCount > Departures.maxAtOnce ? settings.drain / 2 : settings.drain
-        context.timers.set(.shutdown, at: context.now.monotonic + time)
+        context.set(.shutdown, at: context.now.monotonic + time)
         finishIfIdle()
     }
 
@@ -55,7 +55,7 @@ extension Bridge {
         for room in rooms { room.failEverything(why: "the bridge is stopping", context) }
         irc.askWhatArrived()
         if !lifecycle.awaitsAnswers { return beginDisconnecting() }
-        context.timers.set(.shutdown, at: context.now.monotonic + min(Self.ackTimeout, settings.drain))
+        context.set(.shutdown, at: context.now.monotonic + min(Self.ackTimeout, settings.drain))
     }
 
     private func beginDisconnecting() {
@@ -69,7 +69,7 @@ extension Bridge {
         // link the catch-up goes on.
         if lifecycle.departures.endBy(context.now.monotonic) { for room in rooms { room.stopCatchingUp(context) } }
         if let next = irc.continueDepartures() {
-            context.timers.set(.shutdown, at: next)
+            context.set(.shutdown, at: next)
         } else {
             beginClosing()
         }
@@ -77,7 +77,7 @@ extension Bridge {
 
     private func beginClosing() {
         lifecycle.close()
-        context.timers.cancel(.shutdown)
+        context.cancel(.shutdown)
         for room in rooms {
             room.stopForGood(context)
         }

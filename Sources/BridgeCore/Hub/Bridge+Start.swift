@@ -27,6 +27,6 @@ extension Bridge {
         }
         irc.privateMessages.restore(stored.rooms[PrivateMarkers.storedKey]?.markers ?? [])
         noteMessagesWithoutRoom(stored)
-        context.timers.set(.identities, at: now.monotonic + Self.identitiesInterval)
+        context.set(.identities, at: now.monotonic + Self.identitiesInterval)
     }
 }

@@ -31,6 +31,6 @@ extension Bridge {
 
     func identitiesTimerFired() {
         context.identities.persistPresent()
-        context.timers.set(.identities, at: context.now.monotonic + Self.identitiesInterval)
+        context.set(.identities, at: context.now.monotonic + Self.identitiesInterval)
     }
 }

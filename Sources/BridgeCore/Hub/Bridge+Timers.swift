@@ -10,8 +10,8 @@ extension Bridge {
     public func timerFired(now: Now) {
         context.now = now
         // A deadline that is set again for the past waits for the next turn, so that it cannot starve others.
-        var left = context.timers.count
-        while left > 0, let key = context.timers.popDue(now.monotonic) {
+        var left = context.timerCount
+        while left > 0, let key = context.popDue() {
             left -= 1
             if fireOwnLinkTimer(key) { continue }
             switch key {

@@ -21,7 +21,7 @@ extension Bridge {
     }
 
     /// The time of the next ``timerFired(now:)``.
-    public func nextDeadline() -> MonotonicInstant? { context.timers.next() }
+    public func nextDeadline() -> MonotonicInstant? { context.nextDue() }
 
     /// Opens the links of all rooms that are not on demand.
     public func start(now: Now) {

@@ -72,12 +72,12 @@ extension IRCServer {
         choices.remove(session.id)
         logins.remove(session.id)
         privateMessages.forget(session.id)
-        context.timers.cancel(.clientLiveness(session.id))
-        context.timers.cancel(.clientBudget(session.id))
-        context.timers.cancel(.history(session.id))
-        context.timers.cancel(.autoJoin(session.id))
-        context.timers.cancel(.loginAnswer(session.id))
-        context.timers.cancel(.registration(session.id))
+        context.cancel(.clientLiveness(session.id))
+        context.cancel(.clientBudget(session.id))
+        context.cancel(.history(session.id))
+        context.cancel(.autoJoin(session.id))
+        context.cancel(.loginAnswer(session.id))
+        context.cancel(.registration(session.id))
         addressLimits.closed(session.origin)
     }
 
@@ -85,7 +85,7 @@ extension IRCServer {
     func answeredLast(_ session: IRCSession) {
         guard lifecycle.answered(session.id) else { return }
         // Deferred: the client's input is being processed.
-        context.timers.set(.shutdown, at: context.now.monotonic)
+        context.set(.shutdown, at: context.now.monotonic)
     }
 
     /// Removes a half-closed client: its lines are processed, or the time for them is over.

@@ -204,8 +204,8 @@ extension IRCServer {
 
     /// Bypasses `Outbound.write`: a PING belongs to no answer and no batch.
     private func sendPing(_ token: String, _ session: IRCSession) {
-        IRCEncoder.append(IRCMessage(command: "PING", params: [token]), to: &context.writer)
-        emit(.send(session.id, context.writer.take()))
+        context.write { IRCEncoder.append(IRCMessage(command: "PING", params: [token]), to: &$0) }
+        emit(.send(session.id, context.takeWritten()))
     }
 
     func whenReceived(by client: ClientID, _ received: @escaping () -> Void) {

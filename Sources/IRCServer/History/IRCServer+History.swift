@@ -325,7 +325,7 @@ extension IRCServer {
     // MARK: - Waiting
 
     private func setTimer(of answer: HistoryAnswer, _ patience: Duration) {
-        context.timers.set(.history(answer.client), at: context.now.monotonic + patience)
+        context.set(.history(answer.client), at: context.now.monotonic + patience)
     }
 
     /// Continues an answer after a result that it waited for.
@@ -335,7 +335,7 @@ extension IRCServer {
         case .begun, .writing, .failed: break
         }
         guard let session = sessions[answer.client] else { return }
-        context.timers.cancel(.history(answer.client))
+        context.cancel(.history(answer.client))
         goOn(session)
     }
 

@@ -12,8 +12,8 @@ extension IRCServer {
             traffic.limited(.connections)
             if lifecycle.isServing || origin.isToldPassingEnds {
                 let line = IRCMessage(command: "ERROR", params: ["Closing Link: \(origin.address) (\(refusal))"])
-                IRCEncoder.append(line, to: &context.writer)
-                emit(.send(id, context.writer.take()))
+                context.write { IRCEncoder.append(line, to: &$0) }
+                emit(.send(id, context.takeWritten()))
             }
             emit(.closeClient(id))
             return
@@ -23,7 +23,7 @@ extension IRCServer {
         outbound.insert(session)
         addressLimits.opened(origin)
         traffic.opened(origin)
-        context.timers.set(.clientLiveness(id), at: context.now.monotonic + settings.limits.registrationTimeout)
+        context.set(.clientLiveness(id), at: context.now.monotonic + settings.limits.registrationTimeout)
         note(.debug, "client-connected", "a client connected", of: session)
     }
 
@@ -95,7 +95,7 @@ extension IRCServer {
 
     func noteEnd(of session: IRCSession) {
         guard session.sendingEnded() else { return }
-        context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + Self.lastWordsWait)
+        context.set(.clientLiveness(session.id), at: context.now.monotonic + Self.lastWordsWait)
     }
 
     /// The client does not read either.
@@ -117,7 +117,7 @@ extension IRCServer {
             if now - sent >= settings.limits.pingTimeout, !session.isReadingPaused {
                 return close(session, reason: "Ping timeout", .ping, isPassing: true)
             }
-            context.timers.set(
+            context.set(
                 .clientLiveness(session.id), at: max(sent + settings.limits.pingTimeout, now + .seconds(1)))
             return
         }
@@ -129,9 +129,9 @@ extension IRCServer {
                 deliver(IRCMessage(command: "PING", params: [settings.serverName]), to: session.id)
             }
             session.pingSentAt = now
-            context.timers.set(.clientLiveness(session.id), at: now + settings.limits.pingTimeout)
+            context.set(.clientLiveness(session.id), at: now + settings.limits.pingTimeout)
         } else {
-            context.timers.set(.clientLiveness(session.id), at: due)
+            context.set(.clientLiveness(session.id), at: due)
         }
     }
 }

@@ -23,7 +23,7 @@ extension IRCServer {
                 isAllDone = !session.hasInput
                 if !isAllDone {
                     traffic.limited(.messages)
-                    context.timers.set(.clientBudget(session.id), at: grant)
+                    context.set(.clientBudget(session.id), at: grant)
                 }
                 break
             }
@@ -127,8 +127,8 @@ extension IRCServer {
             .warn, "foreign-protocol", "\(foreign.name) was spoken on an IRC port", of: session,
             ["reason": foreign.name])
         if let answer = foreign.answer {
-            context.writer.append(answer)
-            emit(.send(session.id, context.writer.take()))
+            context.write { $0.append(answer) }
+            emit(.send(session.id, context.takeWritten()))
         }
         forget(session, .foreign)
         emit(.closeClient(session.id))

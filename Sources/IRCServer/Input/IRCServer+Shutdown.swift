@@ -24,7 +24,7 @@ extension IRCServer {
         let clients = sessions.keys.sorted { $0.rawValue < $1.rawValue }
         let plan = context.withTurn { turn in
             let now = turn.now.monotonic
-            return Departures(of: clients, now: now, over: max(.zero, end - now), using: &turn.random)
+            return turn.draw { Departures(of: clients, now: now, over: max(.zero, end - now), using: &$0) }
         }
         lifecycle.plan(plan)
     }

@@ -45,13 +45,13 @@ extension IRCServer {
             guard let self, let session, session.isArriving else { return }
             arrive(session)
         }
-        context.timers.set(.autoJoin(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
+        context.set(.autoJoin(session.id), at: context.now.monotonic + (isAsked ? Self.arrivalPatience : .zero))
     }
 
     /// The client has requested its history, or had the time to.
     package func arrive(_ session: IRCSession) {
         guard session.finishArriving() else { return }
-        context.timers.cancel(.autoJoin(session.id))
+        context.cancel(.autoJoin(session.id))
         comeIn(session)
         goOn(session)
     }

@@ -10,11 +10,11 @@ extension IRCServer {
     /// The room list of the template's backend has arrived.
     package func roomsListed(_ rooms: [BackendRoom]) {
         directory.listed(BackendListing(rooms, casemapping: settings.casemapping))
-        context.timers.cancel(.roomsRetry)
+        context.cancel(.roomsRetry)
         endWaitingLists()
         defer { bringBackWaiting() }
         guard directory.hasJoins else { return }
-        context.timers.cancel(.roomsList)
+        context.cancel(.roomsList)
         for (client, channel) in directory.takeJoins() {
             guard let session = sessions[client] else { continue }
             join(channel, session)
@@ -25,12 +25,12 @@ extension IRCServer {
     package func templateRoomsFailed() {
         guard let pause = directory.failed() else { return }
         endWaitingLists()
-        context.timers.set(.roomsRetry, at: context.now.monotonic + pause)
+        context.set(.roomsRetry, at: context.now.monotonic + pause)
     }
 
     /// Resumes pending LIST commands: the list is there, or their wait is over.
     package func endWaitingLists() {
-        context.timers.cancel(.listing)
+        context.cancel(.listing)
         for client in directory.takeLists() {
             guard let session = sessions[client],
                 let listing = session.longAnswers.first?.subject as? RoomListing, case .unopened = listing.place

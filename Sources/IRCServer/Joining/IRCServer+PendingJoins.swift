@@ -66,7 +66,7 @@ extension IRCServer {
         for client in clients.prefix(PendingJoins.atOnce) {
             if let session = sessions[client] { pullLongAnswers(session) }
         }
-        context.timers.set(.pendingJoins, at: context.now.monotonic)
+        context.set(.pendingJoins, at: context.now.monotonic)
     }
 
     package func letNextIn() {
@@ -75,7 +75,7 @@ extension IRCServer {
             guard let session = sessions[client] else { continue }
             goOn(session)
         }
-        if pendingJoins.hasAdmitted { context.timers.set(.pendingJoins, at: context.now.monotonic) }
+        if pendingJoins.hasAdmitted { context.set(.pendingJoins, at: context.now.monotonic) }
     }
 
     /// Admits all waiting clients before the bridge stops, so that their pending lines are processed.

@@ -16,7 +16,7 @@ extension IRCServer {
         // Each client's next deadline is set anew by the first.
         if new.limits.pingInterval != settings.limits.pingInterval {
             for session in sessions.values where session.person != nil && !session.hasEnded {
-                context.timers.set(.clientLiveness(session.id), at: context.now.monotonic)
+                context.set(.clientLiveness(session.id), at: context.now.monotonic)
             }
         }
         take(new)

@@ -56,8 +56,8 @@ extension IRCServer {
             case .full:
                 return refuse(.errNoSuchChannel, "The rooms of \(template.backend) are not known yet; try again later")
             }
-            if context.timers[.roomsList] == nil {
-                context.timers.set(.roomsList, at: context.now.monotonic + RoomDirectory.joinPatience)
+            if context.due(.roomsList) == nil {
+                context.set(.roomsList, at: context.now.monotonic + RoomDirectory.joinPatience)
             }
             askForTemplateRooms()
             return nil
@@ -156,7 +156,7 @@ extension IRCServer {
     /// Whether the rest of a client's LIST waits for the backend's answer; registers it as waiting.
     private func listWaits(_ session: IRCSession) -> Bool {
         guard let isFirst = directory.awaitListing(session.id) else { return false }
-        if isFirst { context.timers.set(.listing, at: context.now.monotonic + RoomDirectory.listPatience) }
+        if isFirst { context.set(.listing, at: context.now.monotonic + RoomDirectory.listPatience) }
         return true
     }
 
@@ -189,7 +189,7 @@ extension IRCServer {
 
     /// A room was read, or will not be.
     package func loadEnded(_ id: RoomID) {
-        context.timers.cancel(.roomLoad(id))
+        context.cancel(.roomLoad(id))
         loads.end(id)
         loadNext()
     }
@@ -197,7 +197,7 @@ extension IRCServer {
     private func loadNext() {
         guard let id = loads.next() else { return }
         guard let room = room(id), room.isLoading else { return loadEnded(id) }
-        context.timers.set(.roomLoad(id), at: context.now.monotonic + Self.roomLoadWait)
+        context.set(.roomLoad(id), at: context.now.monotonic + Self.roomLoadWait)
         ask(.loadRoom(id, room.storedKey))
     }
 
@@ -244,7 +244,7 @@ extension IRCServer {
             TimerKey.link(id), .settling(id), .outbox(id), .receipts(id), .idleUsers(id), .linger(id), .cursors(id),
             .complete(id), .joinBatches(id), .netsplit(id), .opening(id),
         ] {
-            context.timers.cancel(timer)
+            context.cancel(timer)
         }
         remove(room)
         loadEnded(id)

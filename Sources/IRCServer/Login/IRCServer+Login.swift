@@ -52,7 +52,7 @@ extension IRCServer {
             if let failed { note(failed, session) }
             if wait > .zero { traffic.limited(.logins) }
             guard wait > .zero else { return logins.takeDelayedAnswer(session.id).map { take($0, session) } ?? () }
-            context.timers.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
+            context.set(.loginAnswer(session.id), at: context.now.monotonic + wait)
         case .challenge(let bytes): challenge(bytes, .scramSHA256, session)
         case .succeeded(let login): succeeded(login, session)
         case .refused(let refusal, let purpose): refused(refusal, purpose, session)

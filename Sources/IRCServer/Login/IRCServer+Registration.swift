@@ -115,7 +115,7 @@ extension IRCServer {
         session.registration = RegistrationTry(name: registrations.key(of: name), label: session.response?.label)
         // The label is for the later answer; until then lines for other clients are not part of the response.
         session.deferResponse()
-        context.timers.set(.registration(session.id), at: context.now.monotonic + AccountRegistrations.timeout)
+        context.set(.registration(session.id), at: context.now.monotonic + AccountRegistrations.timeout)
         emit(.hashPassword(hashing))
     }
 
@@ -186,7 +186,7 @@ extension IRCServer {
     private func answerRegistration(_ session: IRCSession, _ body: () -> Void) {
         let label = session.registration?.label
         session.registration = nil
-        context.timers.cancel(.registration(session.id))
+        context.cancel(.registration(session.id))
         if let label { session.response = IRCSession.LabeledResponse(label: label) }
         body()
         outbound.finishResponse(session)

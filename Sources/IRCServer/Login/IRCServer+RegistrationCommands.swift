@@ -98,10 +98,10 @@ extension IRCServer {
         newcomers.remove(session.id)
         session.forgetUnusedLogin()
         if !session.hasEnded, let interval = settings.limits.pingInterval {
-            context.timers.set(.clientLiveness(session.id), at: context.now.monotonic + interval)
+            context.set(.clientLiveness(session.id), at: context.now.monotonic + interval)
         } else if !session.hasEnded {
             // The deadline of the registration.
-            context.timers.cancel(.clientLiveness(session.id))
+            context.cancel(.clientLiveness(session.id))
         }
         note(
             .info, "client-registered", "an IRC user is here", of: session,

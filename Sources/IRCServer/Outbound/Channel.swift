@@ -252,21 +252,23 @@ final class Channel {
     }
 
     private func send(_ message: IRCMessage, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
-        guard let command = message.append(reducedFor: group.profile, nick: "*", to: &context.writer) else { return }
+        guard let command = append(message, for: group) else { return }
         outbound.traffic.sent(command, to: group.clients.count)
-        send(context.writer.take(), to: group, except: except, in: room)
+        send(context.takeWritten(), to: group, except: except, in: room)
     }
 
     /// Sends lines without any others in between.
     private func send(_ lines: [IRCMessage], to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         for line in lines {
-            guard let command = line.append(reducedFor: group.profile, nick: "*", to: &context.writer) else {
-                continue
-            }
+            guard let command = append(line, for: group) else { continue }
             outbound.traffic.sent(command, to: group.clients.count)
         }
-        guard context.writer.count > 0 else { return }
-        send(context.writer.take(), to: group, except: except, in: room)
+        let bytes = context.takeWritten()
+        if !bytes.isEmpty { send(bytes, to: group, except: except, in: room) }
+    }
+
+    private func append(_ message: IRCMessage, for group: CapabilityGroups.Group) -> String? {
+        context.write { message.append(reducedFor: group.profile, nick: "*", to: &$0) }
     }
 
     private func send(_ bytes: ByteSlice, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {

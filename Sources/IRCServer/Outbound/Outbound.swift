@@ -125,10 +125,12 @@ package final class Outbound {
             message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
         }
         guard
-            let command = message.append(reducedFor: session.caps, nick: session.displayNick, to: &context.writer)
+            let command = context.write({
+                message.append(reducedFor: session.caps, nick: session.displayNick, to: &$0)
+            })
         else { return 0 }
         traffic.sent(command)
-        let slice = context.writer.take()
+        let slice = context.takeWritten()
         if let backlog { hold(slice, by: backlog, session) } else { emit(.send(session.id, slice)) }
         return slice.count
     }
@@ -153,9 +155,9 @@ package final class Outbound {
 
     func setTimer(_ session: IRCSession, _ following: FollowedRooms) {
         if let due = following.due(context.now.monotonic) {
-            context.timers.set(.deliveryCursor(session.id), at: due)
+            context.set(.deliveryCursor(session.id), at: due)
         } else {
-            context.timers.cancel(.deliveryCursor(session.id))
+            context.cancel(.deliveryCursor(session.id))
         }
     }
 
@@ -163,7 +165,7 @@ package final class Outbound {
     func stopFollowing(_ session: IRCSession) {
         guard session.following != nil else { return }
         session.endFollowing()
-        context.timers.cancel(.deliveryCursor(session.id))
+        context.cancel(.deliveryCursor(session.id))
     }
 
     // MARK: - Answers

@@ -248,7 +248,7 @@ extension IRCServer {
         _ redaction: PrivateRedaction, _ session: IRCSession, _ question: (StoreReadID) -> BridgeAction
     ) {
         redaction.ask(ask(as: .redaction(session.id, redaction), question))
-        context.timers.set(.history(session.id), at: context.now.monotonic + HistoryAnswer.patience)
+        context.set(.history(session.id), at: context.now.monotonic + HistoryAnswer.patience)
     }
 
     /// Handles the message's position.
@@ -291,7 +291,7 @@ extension IRCServer {
                 ["reason": failure.sentence])
             redaction.fail()
         }
-        context.timers.cancel(.history(session.id))
+        context.cancel(.history(session.id))
         goOn(session)
     }
 }

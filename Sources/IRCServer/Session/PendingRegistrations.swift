@@ -39,12 +39,12 @@ final class PendingRegistrations {
 
     func wait(_ client: ClientID, until deadline: MonotonicInstant) {
         newcomers[client]?.deadline = deadline
-        context.timers.set(.clientNaming(client), at: deadline)
+        context.set(.clientNaming(client), at: deadline)
     }
 
     /// It has its name; missing answers may still arrive.
     func remove(_ client: ClientID) {
-        if newcomers.removeValue(forKey: client) != nil { context.timers.cancel(.clientNaming(client)) }
+        if newcomers.removeValue(forKey: client) != nil { context.cancel(.clientNaming(client)) }
     }
 
     /// A client has disconnected: it waits no longer, and no other waits for it.
@@ -54,7 +54,7 @@ final class PendingRegistrations {
         let waiting = newcomers.filter { $0.value.deadline != nil && $0.value.asked.contains(client) }
         // By timer, not at once: the caller may be announcing the disconnect.
         for newer in waiting.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-            context.timers.set(.clientNaming(newer), at: context.now.monotonic)
+            context.set(.clientNaming(newer), at: context.now.monotonic)
         }
     }
 }

@@ -15,9 +15,9 @@ extension Room {
 
     private func armPendingActions(_ context: RoomsContext) {
         if let due = pendingActions.due {
-            context.timers.set(.openActions(id), at: due)
+            context.set(.openActions(id), at: due)
         } else {
-            context.timers.cancel(.openActions(id))
+            context.cancel(.openActions(id))
         }
     }
 

@@ -59,11 +59,11 @@ extension Room {
             if case .event(.message(let message), let arrivedAt) = first, isAmbiguous(message),
                 now < arrivedAt + AmbiguousMessages.wait
             {
-                return context.timers.set(.ambiguousMessages(id), at: arrivedAt + AmbiguousMessages.wait)
+                return context.set(.ambiguousMessages(id), at: arrivedAt + AmbiguousMessages.wait)
             }
             releaseFirst(context)
         }
-        context.timers.cancel(.ambiguousMessages(id))
+        context.cancel(.ambiguousMessages(id))
     }
 
     private func releaseFirst(_ context: RoomsContext) {
@@ -80,6 +80,6 @@ extension Room {
     /// Releases everything: the link is lost, or a history arrives.
     func decideAll(_ context: RoomsContext) {
         while !ambiguous.isEmpty, !ambiguous.isReleasing { releaseFirst(context) }
-        context.timers.cancel(.ambiguousMessages(id))
+        context.cancel(.ambiguousMessages(id))
     }
 }

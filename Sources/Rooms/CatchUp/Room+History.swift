@@ -18,7 +18,7 @@ extension Room {
             if source != .none { catchUp.gaveUpOnHistory(wall: context.now.wall) }
             return goLive(context)
         }
-        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if let early = catchUp.takeEarly() { return historyReceived(early, context) }
         if source == .pushed {
             _ = catchUp.nextLimit(settings.historyLimit, isBounded: true)
@@ -42,7 +42,7 @@ extension Room {
         }
         if catchUp.gap == nil { continuity.gapOpened(behind: recent.newest?.at) }
         catchUp.beganAgain(total: seenIDs.total)
-        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if !ask(context) { historyFailed("the backend's format cannot ask for it", mayRetry: false, context) }
     }
 
@@ -56,9 +56,9 @@ extension Room {
         link.limitSubscription(to: catchUp.isCareful ? CatchUp.smallPage : nil)
         olderLinkLost(context)
         if catchUp.held.isEmpty {
-            context.timers.cancel(.catchUp(id))
-        } else if context.timers[.catchUp(id)] == nil {
-            context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            context.cancel(.catchUp(id))
+        } else if context.due(.catchUp(id)) == nil {
+            context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         }
         answerIDWaiters()
     }
@@ -85,10 +85,10 @@ extension Room {
         guard let retry = catchUp.retry else { return }
         if retry.isAsking { return historyFailed("it did not come in time", context) }
         catchUp.askOnceMore()
-        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
         if !ask(next: catchUp.pages, context) {
             catchUp.endRetries()
-            context.timers.cancel(.catchUp(id))
+            context.cancel(.catchUp(id))
         }
     }
 
@@ -103,8 +103,8 @@ extension Room {
         case .typing: break
         case .message, .edit, .delete, .receipt, .join, .leave, .presence, .reaction, .system:
             let hasRoom = catchUp.hold(event, byteCount: byteCount)
-            if context.timers[.catchUp(id)] == nil {
-                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+            if context.due(.catchUp(id)) == nil {
+                context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
             }
             if !hasRoom { tooMuchHeld(context) }
         }
@@ -121,7 +121,7 @@ extension Room {
                 context, notice: "More is said than can be held back, so older messages may come late or not at all.")
             if case .after = catchUp.gap {
                 catchUp.awaitRetry()
-                context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+                context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
             }
         } else {
             showHeld(context)
@@ -140,7 +140,7 @@ extension Room {
 
     /// - Parameter isUnfetchable: missed messages will never come.
     private func goLive(_ context: RoomsContext, notice text: String? = nil, isUnfetchable: Bool = false) {
-        context.timers.cancel(.catchUp(id))
+        context.cancel(.catchUp(id))
         catchUp.becameLive()
         tellLinkIsBack(context)
         if let text { notice(text) }
@@ -283,7 +283,7 @@ extension Room {
             if !mayRetry { reportUnfetchable(context) }
             return
         }
-        context.timers.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
+        context.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
     }
 
     /// A pushed history without a promise did not come this time; treated as if there were none.
@@ -389,7 +389,7 @@ extension Room {
         // A missing row may be a relayed message.
         settleMissing(messages, context)
         if catchUp.newest == nil, !isComplete { catchUp.gaveUpOnHistory(wall: context.now.wall) }
-        if catchUp.retry != nil { context.timers.cancel(.catchUp(id)) }
+        if catchUp.retry != nil { context.cancel(.catchUp(id)) }
         catchUp.closeGap()
         continuity.filled()
         catchUp.askedEnough()
@@ -434,7 +434,7 @@ extension Room {
 
     private func pageIsAwaited(_ context: RoomsContext) {
         guard catchUp.retry != nil else { return }
-        context.timers.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
+        context.set(.catchUp(id), at: context.now.monotonic + CatchUp.patience)
     }
 
     /// All of these were shown, or came over this link too.

@@ -252,8 +252,8 @@ extension Room {
             let look = lane.outbox.nextLook(patience: pause) ?? context.now.monotonic + pause
             due = due.map { min($0, look) } ?? look
         }
-        guard historySource != .none, link.isUp, let due else { return context.timers.cancel(.settling(id)) }
-        context.timers.set(.settling(id), at: max(due, context.now.monotonic + .milliseconds(1)))
+        guard historySource != .none, link.isUp, let due else { return context.cancel(.settling(id)) }
+        context.set(.settling(id), at: max(due, context.now.monotonic + .milliseconds(1)))
     }
 
     package func settlingTimerFired(_ context: RoomsContext) {
@@ -263,7 +263,7 @@ extension Room {
             _ = reconnect("a message is missing in the history, which comes with a new link alone", context)
             return
         }
-        if !askAgain(context) { context.timers.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
+        if !askAgain(context) { context.set(.settling(id), at: context.now.monotonic + Self.lookPause) }
     }
 
     /// Requests a history for messages that went unanswered for long over a live link.

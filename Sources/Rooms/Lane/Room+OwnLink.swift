@@ -21,7 +21,7 @@ extension Room {
         }
         if let own = own[account] {
             own.entered(member.person)
-            context.timers.cancel(.linger(own.id))
+            context.cancel(.linger(own.id))
             claim(own, context)
             if own.link.state == .stopped { own.link.start(context) }
             return
@@ -57,7 +57,7 @@ extension Room {
             let own = makeOwn(account, login, puppet: puppet, person: .invalid, context)
             own.left(at: context.now.monotonic)
             open(own, context)
-            context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
+            context.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
         }
     }
 
@@ -65,13 +65,13 @@ extension Room {
     func ownLeft(_ person: Person, _ context: RoomsContext) {
         guard let own = ownLink(of: person), own.emptySince == nil else { return }
         own.left(at: context.now.monotonic)
-        context.timers.set(.linger(own.id), at: context.now.monotonic + Self.linger)
+        context.set(.linger(own.id), at: context.now.monotonic + Self.linger)
     }
 
     package func ownLingerTimerFired(_ own: OwnLink, _ context: RoomsContext) {
         guard own.emptySince != nil, !own.isClosing else { return }
         guard own.outbox.isEmpty else {
-            return context.timers.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
+            return context.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
         }
         own.beginClosing()
         handle(own.link.stop(context), from: own, context)
@@ -98,7 +98,7 @@ extension Room {
 
     package func ownNotIdentified(_ own: OwnLink, _ context: RoomsContext) {
         guard !own.isIdentified, own.link.isUp else { return }
-        context.timers.set(.ownIdentity(own.id), at: context.now.monotonic + OwnLink.identityRetry)
+        context.set(.ownIdentity(own.id), at: context.now.monotonic + OwnLink.identityRetry)
         guard own.tellIdentityTrouble() else { return }
         tell(
             own,
@@ -158,7 +158,7 @@ extension Room {
                 "failures": String(own.link.failures),
             ])
         lost(own, context)
-        context.timers.cancel(.ownIdentity(own.id))
+        context.cancel(.ownIdentity(own.id))
         // A first refusal is followed by another attempt at once, with fresh credentials.
         guard wasUp || retryIn > .zero else { return }
         let isRefused = retryIn >= ReconnectPolicy.refusedDelay

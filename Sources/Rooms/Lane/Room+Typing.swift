@@ -26,7 +26,7 @@ extension Room {
         if let last = member.typingSentAt, now - last < OutgoingTyping.minInterval {
             // Too soon after the last: reported after the interval, if it still holds then.
             member.types(OutgoingTyping(refreshedAt: now))
-            context.timers.set(.typingOut(client, id), at: last + OutgoingTyping.minInterval)
+            context.set(.typingOut(client, id), at: last + OutgoingTyping.minInterval)
             return
         }
         sayTyping(OutgoingTyping(refreshedAt: now), client, member, context)
@@ -45,7 +45,7 @@ extension Room {
             if ownLink(of: member, context) == nil { account.typingTold(at: typing.toldAt) }
         }
         member.types(typing, sentAt: context.now.monotonic)
-        context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
+        context.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
     }
 
     package func typingTimerFired(_ client: ClientID, _ context: RoomsContext) {
@@ -54,7 +54,7 @@ extension Room {
         guard now - typing.refreshedAt < OutgoingTyping.expiry else { return stopTyping(client, context) }
         if let told = typing.toldAt, now - told < typingRepeat {
             // The timer was set for the end, which a refresh has deferred since.
-            return context.timers.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
+            return context.set(.typingOut(client, id), at: typing.nextStep(repeating: typingRepeat))
         }
         sayTyping(typing, client, member, context)
     }
@@ -62,7 +62,7 @@ extension Room {
     func stopTyping(_ client: ClientID, _ context: RoomsContext) {
         guard let member = locals[client], member.typing != nil else { return }
         member.stopsTyping()
-        context.timers.cancel(.typingOut(client, id))
+        context.cancel(.typingOut(client, id))
         // One account for all, or one person with several clients: typing while any of them is.
         let isOwn = ownLink(of: member, context) != nil
         let sharers =

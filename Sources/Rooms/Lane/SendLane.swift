@@ -215,7 +215,7 @@ package class SendLane {
             let grant = nextGrant(context)
             due = due.map { min($0, grant) } ?? grant
         }
-        if let due { context.timers.set(.outbox(id), at: due) } else { context.timers.cancel(.outbox(id)) }
+        if let due { context.set(.outbox(id), at: due) } else { context.cancel(.outbox(id)) }
     }
 
     /// Fails expired messages. The timer never fires twice for the same reason, with or without a usable link.
@@ -271,10 +271,10 @@ package class SendLane {
 
     /// Calls the backend to mark the room as read, now or soon.
     final func callMarkRead(_ context: RoomsContext) {
-        guard context.timers[.markRead(id)] == nil else { return isMarkReadDue = true }
+        guard context.due(.markRead(id)) == nil else { return isMarkReadDue = true }
         isMarkReadDue = false
         context.requestMarkRead(id)
-        context.timers.set(.markRead(id), at: context.now.monotonic + Self.markReadInterval)
+        context.set(.markRead(id), at: context.now.monotonic + Self.markReadInterval)
     }
 
     package final func markReadTimerFired(_ context: RoomsContext) { if isMarkReadDue { callMarkRead(context) } }

@@ -47,7 +47,7 @@ extension Room {
     /// Lines were sent to the room; some of them may be in its order.
     package func linesWritten(_ context: RoomsContext) {
         guard let pause = cursorRound.linesWritten(upTo: Int64(recent.lastSequence)) else { return }
-        context.timers.set(.cursors(id), at: context.now.monotonic + pause)
+        context.set(.cursors(id), at: context.now.monotonic + pause)
     }
 
     /// Requests acknowledgements from the clients now.

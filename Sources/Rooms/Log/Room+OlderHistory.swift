@@ -192,8 +192,8 @@ extension Room {
     // MARK: - Time
 
     private func setOlderTimer(_ context: RoomsContext) {
-        guard let older = older.current else { return context.timers.cancel(.olderHistory(id)) }
-        context.timers.set(.olderHistory(id), at: older.nextStep)
+        guard let older = older.current else { return context.cancel(.olderHistory(id)) }
+        context.set(.olderHistory(id), at: older.nextStep)
     }
 
     package func olderTimerFired(_ context: RoomsContext) {

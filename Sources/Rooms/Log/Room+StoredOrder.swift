@@ -109,7 +109,7 @@ extension Room {
     package func liveTimerFired(_ context: RoomsContext) {
         guard context.isDurable, isLive else { return }
         persistLive(context)
-        context.timers.set(.complete(id), at: context.now.monotonic + Self.liveInterval)
+        context.set(.complete(id), at: context.now.monotonic + Self.liveInterval)
     }
 
     /// A history is needed that has not come yet.
@@ -118,7 +118,7 @@ extension Room {
     /// Messages are shown from here on, with or without a gap in front of them.
     func becameLive(_ context: RoomsContext) {
         guard context.isDurable else { return }
-        context.timers.set(.complete(id), at: context.now.monotonic + Self.liveInterval)
+        context.set(.complete(id), at: context.now.monotonic + Self.liveInterval)
         guard isGapOpen, case .after(let mark) = catchUp.gap else { return persistLive(context) }
         // The exact time of the line in front of the gap: clocks may have been set since.
         if let lastBeforeGap = continuity.lastBeforeGap {
@@ -131,7 +131,7 @@ extension Room {
 
     /// The link is lost, or is given up: a gap begins.
     func loseSight(_ context: RoomsContext) {
-        context.timers.cancel(.complete(id))
+        context.cancel(.complete(id))
         context.identities.invalidatePresence(on: settings.backend, now: context.now.monotonic)
         continuity.invalidatePresence()
         guard continuity.missingSince == nil else { return }

@@ -60,7 +60,7 @@ extension Room {
             return remoteLeft(person, reason: "idle", context)
         }
         guard remotes.remove(person) else { return }
-        context.timers.cancel(.typingIn(person, id))
+        context.cancel(.typingIn(person, id))
         receiptNotices.forget(reader: person)
         if joinBatches.remove(person) == .arrival {
             context.identities.left(person, now: context.now.monotonic)
@@ -80,8 +80,8 @@ extension Room {
 
     /// Drops all waiting notices: no user is left to see them.
     func dropJoinBatches(_ context: RoomsContext) {
-        context.timers.cancel(.joinBatches(id))
-        context.timers.cancel(.netsplit(id))
+        context.cancel(.joinBatches(id))
+        context.cancel(.netsplit(id))
         while let (kind, people) = joinBatches.takePortion(clients: 0) {
             if kind != .arrival { for person in people { departed(person, reason: nil, context) } }
         }
@@ -90,8 +90,8 @@ extension Room {
     // MARK: - Portions
 
     func armCrowds(_ context: RoomsContext) {
-        guard !joinBatches.isEmpty, context.timers[.joinBatches(id)] == nil else { return }
-        context.timers.set(.joinBatches(id), at: context.now.monotonic + JoinBatches.interval)
+        guard !joinBatches.isEmpty, context.due(.joinBatches(id)) == nil else { return }
+        context.set(.joinBatches(id), at: context.now.monotonic + JoinBatches.interval)
     }
 
     package func joinBatchesTimerFired(_ context: RoomsContext) {

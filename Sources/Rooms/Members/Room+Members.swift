@@ -62,7 +62,7 @@ extension Room {
         receiptNotices.forget(author: client)
         let wasTelling = lanes.contains { $0.failureNotices.isTelling(client) }
         for lane in lanes { lane.failureNotices.forget(client) }
-        context.timers.cancel(.typingOut(client, id))
+        context.cancel(.typingOut(client, id))
         vacated(context)
         // It may have been a stale connection that never received its notices.
         if wasTelling { frontEnd.tellUntold(in: self, to: clients(of: member.person, context)) }

@@ -66,7 +66,7 @@ extension Room {
     /// - Parameter isTold: the backend reported it.
     func remoteLeft(_ personID: PersonID, reason: String?, isTold: Bool = false, _ context: RoomsContext) {
         guard remotes.remove(personID) else { return }
-        context.timers.cancel(.typingIn(personID, id))
+        context.cancel(.typingIn(personID, id))
         receiptNotices.forget(reader: personID)
         if !joinBatches.isEmpty { _ = joinBatches.remove(personID) }
         departed(personID, reason: reason, isTold: isTold, context)
@@ -84,7 +84,7 @@ extension Room {
     private func scheduleIdleSweep(_ context: RoomsContext) {
         guard settings.memberIdle > .zero else { return }
         let pause = max(min(settings.memberIdle / 4, .seconds(60)), .seconds(1))
-        context.timers.set(.idleUsers(id), at: context.now.monotonic + pause)
+        context.set(.idleUsers(id), at: context.now.monotonic + pause)
     }
 
     /// Removes people that were silent for `memberIdle`, on wires that report no leave.
@@ -112,7 +112,7 @@ extension Room {
         dropJoinBatches(context)
         for person in remotes.people { remoteLeft(person, reason: nil, context) }
         if let person = remotes.takeShared() { departed(person, reason: nil, context) }
-        context.timers.cancel(.idleUsers(id))
+        context.cancel(.idleUsers(id))
     }
 
     // MARK: - The shared nick

@@ -81,8 +81,8 @@ extension Room {
     }
 
     private func armReceipts(_ context: RoomsContext) {
-        guard receiptNotices.isWaiting, context.timers[.receipts(id)] == nil else { return }
-        context.timers.set(.receipts(id), at: context.now.monotonic + ReceiptNotices.interval / 4)
+        guard receiptNotices.isWaiting, context.due(.receipts(id)) == nil else { return }
+        context.set(.receipts(id), at: context.now.monotonic + ReceiptNotices.interval / 4)
     }
 
     package func receiptTimerFired(_ context: RoomsContext) {

@@ -82,15 +82,22 @@ package final class RoomsContext {
         set { turn.begin(at: newValue) }
     }
 
-    package var timers: DeadlineHeap<TimerKey> {
-        _read { yield turn.timers }
-        _modify { yield &turn.timers }
-    }
+    package func set(_ timer: TimerKey, at due: MonotonicInstant) { turn.set(timer, at: due) }
 
-    package var writer: ByteWriter {
-        _read { yield turn.writer }
-        _modify { yield &turn.writer }
-    }
+    package func cancel(_ timer: TimerKey) { turn.cancel(timer) }
+
+    /// Nil: it is not set.
+    package func due(_ timer: TimerKey) -> MonotonicInstant? { turn.due(timer) }
+
+    package func nextDue() -> MonotonicInstant? { turn.nextDue() }
+
+    package func popDue() -> TimerKey? { turn.popDue() }
+
+    package var timerCount: Int { turn.timerCount }
+
+    package func write<Result>(_ body: (inout ByteWriter) -> Result) -> Result { turn.write(body) }
+
+    package func takeWritten() -> ByteSlice { turn.takeWritten() }
 
     package func freshChatID() -> ChatID { turn.freshChatID() }
 
@@ -186,7 +193,7 @@ package final class RoomsContext {
         ownLinks[own.id] = nil
         for timer in [TimerKey.link(own.id), .outbox(own.id), .markRead(own.id), .linger(own.id), .ownIdentity(own.id)]
         {
-            timers.cancel(timer)
+            cancel(timer)
         }
     }
 

@@ -626,7 +626,7 @@ package final class BackendAccount {
         if state == .refreshing { refreshFailures += 1 }
         failures += 1
         trouble = why
-        let delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &turn.random)
+        let delay = turn.draw { policy.delay(failures: failures, retryAfter: retryAfter, random: &$0) }
         state = .waiting(until: turn.now.monotonic + delay)
         note(
             .warn, "backend-login-failed", why,
@@ -778,9 +778,9 @@ package final class BackendAccount {
         case .noTokens, .recalling, .reading, .loggingIn, .refreshing, .saving: break
         }
         if let next = due.compactMap(\.self).min() {
-            turn.timers.set(.backend(id), at: next)
+            turn.set(.backend(id), at: next)
         } else {
-            turn.timers.cancel(.backend(id))
+            turn.cancel(.backend(id))
         }
     }
 }

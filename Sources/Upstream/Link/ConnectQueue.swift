@@ -45,7 +45,7 @@ package final class ConnectQueue {
             wake = wake.map { min($0, due) } ?? due
         }
         waiting = left
-        if let wake { turn.timers.set(.connectGate, at: wake) }
+        if let wake { turn.set(.connectGate, at: wake) }
         return granted
     }
 
@@ -71,6 +71,6 @@ package final class ConnectQueue {
 
     /// No later than it was to open already: others may wait for less.
     private func wake(at due: MonotonicInstant, _ turn: inout Turn) {
-        turn.timers.set(.connectGate, at: turn.timers[.connectGate].map { min($0, due) } ?? due)
+        turn.set(.connectGate, at: turn.due(.connectGate).map { min($0, due) } ?? due)
     }
 }

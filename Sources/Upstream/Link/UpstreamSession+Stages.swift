@@ -266,6 +266,6 @@ extension UpstreamSession {
         case .reading(let until), .answering(let until, _, _): also(until)
         case .none: break
         }
-        if let due { turn.timers.set(.link(room), at: due) } else { turn.timers.cancel(.link(room)) }
+        if let due { turn.set(.link(room), at: due) } else { turn.cancel(.link(room)) }
     }
 }

@@ -282,7 +282,7 @@ package final class UpstreamSession {
     /// Starts or restarts trying, without waiting for a back-off in progress.
     package func start(_ turn: inout Turn) {
         guard state == .stopped || state == .waiting, !isDisabled else { return }
-        turn.timers.cancel(.link(room))
+        turn.cancel(.link(room))
         state = .gated
         shared.connects.request(room, inTurnOf: backendInTurn, &turn)
     }
@@ -371,10 +371,10 @@ package final class UpstreamSession {
             return takeEvents()
         }
         do throws(HTTPProtocolError) {
-            try tunnel.request(into: &turn.writer)
+            try turn.write { (writer) throws(HTTPProtocolError) in try tunnel.request(into: &writer) }
             state = .tunnelling
-            emit(.send(turn.writer.take()))
-            turn.timers.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
+            emit(.send(turn.takeWritten()))
+            turn.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
         } catch {
             fail("the proxy cannot be asked: \(error.sentence)", &turn)
         }
@@ -395,12 +395,12 @@ package final class UpstreamSession {
                 url: url, headers: settings.headers + credentials.headers.map { ($0.name, $0.value) },
                 subprotocols: settings.subprotocols, userAgent: settings.userAgent,
                 compression: settings.compression, nonce: turn.randomBytes(16))
-            request.request(into: &turn.writer)
+            turn.write { request.request(into: &$0) }
             handshake = request
             proof = LinkProof(since: turn.now, after: proof)
             state = .handshaking
-            emit(.send(turn.writer.take()))
-            turn.timers.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
+            emit(.send(turn.takeWritten()))
+            turn.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
         } catch {
             fail("the handshake request cannot be made: \(error.sentence)", &turn)
         }
@@ -458,7 +458,7 @@ package final class UpstreamSession {
                     return fail("the proxy sent bytes before TLS had begun", &turn)
                 }
                 state = .securing
-                turn.timers.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
+                turn.set(.link(room), at: turn.now.monotonic + settings.handshakeTimeout)
                 emit(.startTLS(host: url.host))
             } else {
                 beginHandshake(&turn)
@@ -518,7 +518,7 @@ package final class UpstreamSession {
                 ])
             dropConnection()
             emit(.close(flush: true))
-            turn.timers.cancel(.link(room))
+            turn.cancel(.link(room))
             state = .gated
             shared.connects.request(room, inTurnOf: backendInTurn, &turn)
         } catch {
@@ -534,21 +534,23 @@ package final class UpstreamSession {
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         var pongs: [UInt64?] = []
-        connection?.bytesReceived(bytes, output: &turn.writer, using: &turn.random) { event in
-            switch event {
-            case .text(let payload):
-                if shared.frameTap != nil { tap(payload, isBinary: false, isIncoming: true) }
-                reading.received(payload, isBinary: false)
-            case .binary(let payload):
-                if shared.frameTap != nil { tap(payload, isBinary: true, isIncoming: true) }
-                reading.received(payload, isBinary: true)
-            case .ping: break
-            case .pong(let payload):
-                let payload = String(decoding: payload, as: UTF8.self)
-                pongs.append(UInt64(payload))
-                pingAnswered(payload)
-            case .closeReceived(let code, let reason): closed = (code, reason)
-            case .failed(let what): failure = what
+        turn.write { writer, random in
+            connection?.bytesReceived(bytes, output: &writer, using: &random) { event in
+                switch event {
+                case .text(let payload):
+                    if shared.frameTap != nil { tap(payload, isBinary: false, isIncoming: true) }
+                    reading.received(payload, isBinary: false)
+                case .binary(let payload):
+                    if shared.frameTap != nil { tap(payload, isBinary: true, isIncoming: true) }
+                    reading.received(payload, isBinary: true)
+                case .ping: break
+                case .pong(let payload):
+                    let payload = String(decoding: payload, as: UTF8.self)
+                    pongs.append(UInt64(payload))
+                    pingAnswered(payload)
+                case .closeReceived(let code, let reason): closed = (code, reason)
+                case .failed(let what): failure = what
+                }
             }
         }
         flush(&turn)
@@ -594,10 +596,10 @@ package final class UpstreamSession {
         for frame in frames {
             frame.bytes.withUnsafeBytes { payload in
                 if shared.frameTap != nil { tap(payload, isBinary: frame.isBinary, isIncoming: false) }
-                if frame.isBinary {
-                    _ = connection?.send(binary: payload, output: &turn.writer, using: &turn.random)
-                } else {
-                    _ = connection?.send(text: payload, output: &turn.writer, using: &turn.random)
+                _ = turn.write { writer, random in
+                    frame.isBinary
+                        ? connection?.send(binary: payload, output: &writer, using: &random)
+                        : connection?.send(text: payload, output: &writer, using: &random)
                 }
             }
         }
@@ -638,8 +640,8 @@ package final class UpstreamSession {
     private func sendPing(_ turn: inout Turn) -> ChatID {
         lastPing &+= 1
         let ref = ChatID(String(lastPing))
-        Array(ref.rawValue.utf8).withUnsafeBytes {
-            _ = connection?.sendPing($0, output: &turn.writer, using: &turn.random)
+        Array(ref.rawValue.utf8).withUnsafeBytes { payload in
+            _ = turn.write { connection?.sendPing(payload, output: &$0, using: &$1) }
         }
         flush(&turn)
         proof.asked(ref.rawValue, at: turn.now)
@@ -673,7 +675,7 @@ package final class UpstreamSession {
     }
 
     private func flush(_ turn: inout Turn) {
-        let slice = turn.writer.take()
+        let slice = turn.takeWritten()
         if !slice.isEmpty { emit(.send(slice)) }
     }
 
@@ -743,7 +745,7 @@ package final class UpstreamSession {
         if !wasUp { if isRefusal { attempts.refused += 1 } else { attempts.failed += 1 } }
         lastReason = reason
         state = .waiting
-        var delay = policy.delay(failures: failures, retryAfter: retryAfter, random: &turn.random)
+        var delay = turn.draw { policy.delay(failures: failures, retryAfter: retryAfter, random: &$0) }
         if isOverload { delay = max(delay, ReconnectPolicy.overloadDelay) }
         shared.connects.endTurn(
             of: backendInTurn, room, pause: isOverload ? ReconnectPolicy.overloadDelay : .zero, &turn)
@@ -840,14 +842,14 @@ package final class UpstreamSession {
     }
 
     private func loginDelay(ends: Int, _ turn: inout Turn) -> Duration {
-        ReconnectPolicy.loginDelay(ends: ends, jitter: settings.backoff.jitter, random: &turn.random)
+        turn.draw { ReconnectPolicy.loginDelay(ends: ends, jitter: settings.backoff.jitter, random: &$0) }
     }
 
     /// Wakes the link when its wait is over, and before that to see whether refused credentials were replaced.
     private func armRetry(_ turn: inout Turn) {
         guard let retryAt else { return }
         let look = turn.now.monotonic + Self.credentialCheckInterval
-        turn.timers.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
+        turn.set(.link(room), at: isWaitingForCredentials ? min(look, retryAt) : retryAt)
     }
 
     private func dropConnection() {
@@ -880,13 +882,12 @@ package final class UpstreamSession {
             emit(.close(flush: false))
             becomeStopped(&turn)
         case .open:
-            connection?.close(
-                code: .goingAway, reason: "", now: turn.now.monotonic, output: &turn.writer,
-                using: &turn.random)
+            let now = turn.now.monotonic
+            turn.write { connection?.close(code: .goingAway, reason: "", now: now, output: &$0, using: &$1) }
             flush(&turn)
             isUp = false
             state = .closing
-            turn.timers.set(.link(room), at: turn.now.monotonic + Self.shutdownCloseWait)
+            turn.set(.link(room), at: turn.now.monotonic + Self.shutdownCloseWait)
         case .closing: break
         }
         return takeEvents()
@@ -897,7 +898,7 @@ package final class UpstreamSession {
         dropConnection()
         redirects = nil
         shared.connects.endTurn(of: backendInTurn, room, &turn)
-        turn.timers.cancel(.link(room))
+        turn.cancel(.link(room))
         state = .stopped
         events.append(.stopped)
     }
