@@ -76,7 +76,9 @@ struct DocumentationTests {
         let pages = try Self.pages.map { try RepositoryFile.text($0) }
         for section in OfflineCommands.documentation {
             let made = "<!-- made: \(section.name) -->\n\n\(section.text)\n\n<!-- end -->\n"
-            #expect(pages.count { $0.contains(made) } == 1, "no page has \(section.name) as scripts/generate-docs makes it: run it")
+            #expect(
+                pages.count { $0.contains(made) } == 1,
+                "no page has \(section.name) as scripts/generate-docs makes it: run it")
         }
     }
 
