@@ -35,7 +35,7 @@ extension Transport {
     ///
     /// Names are looked up on another thread. Their addresses are raced: one is tried after the other, the families
     /// taking turns, without waiting longer than ``TransportLimits/connectionAttemptDelay`` for the ones before; the
-    /// first to answer is taken. `timeout` covers everything but TLS; a handshake has ``TLSLimits/handshakeTimeout``.
+    /// first to answer is taken. `timeout` covers it all, TLS included.
     ///
     /// - Parameter tls: how the connection is secured; nil: not at all.
     ///
@@ -200,10 +200,11 @@ extension Transport {
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ descriptor: Int32,
         _ address: SocketAddress
     ) -> Bool {
+        let deadline = attempts[id]?.deadline
         connection.pointee.attach(descriptor)
         abandonAttempt(id)
         if let layer = connection.pointee.secure {
-            beginHandshake(id, connection, layer, .opened(address))
+            beginHandshake(id, connection, layer, .opened(address), by: deadline)
             return false
         }
         connection.pointee.stands()

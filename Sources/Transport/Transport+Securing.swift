@@ -88,12 +88,13 @@ extension Transport {
         beginHandshake(id, connection, layer, layer.handshakeReport)
     }
 
+    /// - Parameter deadline: the end of the attempt to connect; nil: the handshake has its usual time.
     func beginHandshake(
         _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ layer: SecureLayer,
-        _ report: SecureLayer.HandshakeReport
+        _ report: SecureLayer.HandshakeReport, by deadline: MonotonicInstant? = nil
     ) {
         connection.pointee.securing()
-        timers.set(.handshake(id), at: now + TLSLimits.handshakeTimeout)
+        timers.set(.handshake(id), at: deadline ?? now + TLSLimits.handshakeTimeout)
         layer.begin(report)
         settle(id, connection, layer)
     }

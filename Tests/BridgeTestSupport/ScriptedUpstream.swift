@@ -29,6 +29,8 @@ public final class ScriptedUpstream {
     public private(set) var state = State.idle
     /// Leaves pings unanswered, like a peer behind a dead network.
     public var isSilent = false
+    /// Otherwise requests are read and left without an answer, as by a peer that is stuck.
+    public var answersHandshakes = true
     /// Extensions accepted at the next handshake. If negotiated, its messages are compressed.
     public var compression: WebSocketCompression?
     /// Times that the bridge asked for a connection.
@@ -79,6 +81,7 @@ public final class ScriptedUpstream {
     private func handshakeBytesReceived(_ bytes: UnsafeRawBufferPointer) -> ([Event], [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         requests.append(text)
+        guard answersHandshakes else { return ([], []) }
         if text.hasPrefix("CONNECT ") {
             let target = text.dropFirst("CONNECT ".count).prefix { $0 != " " }
             return ([.detail("CONNECT \(target)")], Array(proxyAnswer.utf8))

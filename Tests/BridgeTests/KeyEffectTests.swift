@@ -1,6 +1,7 @@
 import BridgeCore
 import BridgeTestSupport
 import BridgeTypes
+import Dialects
 import IRCServer
 import Testing
 import Upstream
@@ -17,17 +18,19 @@ final class EffectStage {
     ///   - room: keys of the room `lobby`.
     ///   - sections: tables behind it.
     init(room: String, _ sections: String) throws {
-        var keys = "name = \"lobby\"\nurl = \"ws://chat.example/lobby\"\n" + room
-        // A row may give its own.
-        for key in ["name", "url"] where room.contains("\(key) = ") {
-            keys = keys.split(separator: "\n").filter { !$0.hasPrefix("\(key) = ") || room.contains($0) }
-                .joined(separator: "\n")
+        // A row may give its own; a room of a backend has the URL from there.
+        let given = room.split(separator: "\n").map { $0.prefix { $0 != " " } }
+        var keys = room
+        if !given.contains("name") { keys = "name = \"lobby\"\n" + keys }
+        if !given.contains("url"), !given.contains("backend") {
+            keys = "url = \"ws://chat.example/lobby\"\n" + keys
         }
         let configuration = try load(
             "[[rooms]]\n\(keys)\n\(sections)\n", variables: ["CREDENTIALS_DIRECTORY": "/run/c"],
             files: [
                 "/motd": "be kind\n", "/hash": examplePasswordHash + "\n", "/run/c/gate": "sesame",
                 "/run/c/alice": examplePasswordHash,
+                "words.json": "{\"headers\":{\"X-Room\":\"is {room}\"},\"decode\":[]}",
             ])
         harness = BridgeHarness(
             settings: try BridgeSettings(configuration, instanceID: "effects"), store: StoreStage())
@@ -63,10 +66,10 @@ final class EffectStage {
         return harness.takeLines(client)
     }
 
-    /// Somebody upstream says something; the lines to the client.
+    /// A user of the backend says something; the lines to the client.
     @discardableResult
-    func says(_ name: String, _ text: String = "hi", id: Int? = nil) -> [String] {
-        _ = harness.takeLines(1)
+    func says(_ name: String, _ text: String = "hi", id: Int? = nil, to client: UInt64 = 1) -> [String] {
+        _ = harness.takeLines(client)
         messageCount += 1
         func uuid(_ number: Int) -> String {
             let digits = String(number, radix: 16, uppercase: true)
@@ -77,7 +80,7 @@ final class EffectStage {
             0,
             "{\"event\":\"message\",\"message_id\":\"\(uuid(0x100_0000 + messageCount))\",\"sender_id\":\"\(uuid(sender))\","
                 + "\"sender_name\":\"\(name)\",\"body\":\"\(text)\",\"sent_at\":1795262400}")
-        return harness.takeLines(1)
+        return harness.takeLines(client)
     }
 
     /// The nick under which that is said.
@@ -120,8 +123,24 @@ final class EffectStage {
     }
 
     /// The messages that the backend has got since the last look.
-    func sentCount() -> Int {
-        harness.takeOutputs().count { if case .upstream(_, .frame) = $0 { true } else { false } }
+    func sentCount() -> Int { frames().count }
+
+    func frames() -> [String] {
+        harness.takeOutputs().compactMap { output in
+            if case .upstream(_, .frame(let payload, _)) = output {
+                String(decoding: payload, as: UTF8.self)
+            } else {
+                nil
+            }
+        }
+    }
+
+    /// A message of the client, as the backend gets it.
+    func message() -> String {
+        enter()
+        _ = frames()
+        harness.send(1, "PRIVMSG #lobby :hello")
+        return frames().last ?? ""
     }
 }
 
@@ -180,14 +199,55 @@ struct KeyEffectTests {
         return given + "\n" + sections.dropFirst(head.count + 1)
     }
 
-    static let rows = server + nicks + identity + accounts + rooms + links + limits
+    @Test("a key of a room counts as well where it stands in its backend or in room_defaults", arguments: sharedRows)
+    func inherited(_ row: KeyEffect) throws {
+        let backend = "backend = \"main\""
+        let main = "[backends.main]\nurl = \"ws://chat.example/lobby\"\n" + row.givenRoom + "\n"
+        let all = "[room_defaults]\n" + row.givenRoom + "\n" + row.room + "\n"
+        #expect(try row.see(EffectStage(room: backend, main + row.given)) == row.byDefault, "by default")
+        #expect(
+            try row.see(EffectStage(room: backend, main + row.room + "\n" + row.given)) == row.changed, "in the backend"
+        )
+        #expect(try row.see(EffectStage(room: "", all + row.given)) == row.changed, "in room_defaults")
+    }
+
+    /// The rows of rooms whose keys backends and `room_defaults` have too.
+    private static let sharedRows = rows.filter { row in
+        let parts = row.key.split(separator: ".", maxSplits: 1)
+        return parts[0] == "rooms" && ConfigurationTopic.all.contains { $0.path == "room_defaults.\(parts[1])" }
+    }
+
+    @Test("what a room says itself counts before its backend, and this before room_defaults")
+    func precedence() throws {
+        func agent(_ room: String, _ backend: String) throws -> String {
+            Self.request(
+                try EffectStage(
+                    room: "backend = \"main\"\n" + room,
+                    "[room_defaults]\nuser_agent = \"of all\"\n[backends.main]\n"
+                        + "url = \"ws://chat.example/lobby\"\n" + backend), "User-Agent")
+        }
+        #expect(try agent("user_agent = \"its own\"", "user_agent = \"of the backend\"") == "User-Agent: its own")
+        #expect(try agent("", "user_agent = \"of the backend\"") == "User-Agent: of the backend")
+        #expect(try agent("", "") == "User-Agent: of all")
+    }
+
+    @Test("a gateway of another address is not believed")
+    func otherGateway() throws {
+        let stage = try EffectStage(
+            room: "",
+            "[identity]\nrequire_login = \"never\"\nwebirc = [{ password = \"sesame\", from = [\"198.51.100.1\"] }]")
+        #expect(Self.gatewayClient(stage) == "127.0.0.1")
+    }
+
+    static let rows = server + nicks + identity + accounts + rooms + backends + links + limits
 
     private static let server = [
         KeyEffect.of("server", "network", "\"example\"", "chatbridge", "example") {
             $0.value("NETWORK=", in: $0.register())
         },
-        KeyEffect.of("server", "casemapping", "\"rfc1459\"", "ascii", "rfc1459") {
-            $0.value("CASEMAPPING=", in: $0.register())
+        KeyEffect.of("server", "casemapping", "\"rfc1459\"", "ascii, in", "rfc1459, 433") { stage in
+            let token = stage.value("CASEMAPPING=", in: stage.register("a[b"))
+            return token + (stage.register("A{B", 2).contains { $0.contains(" 433 ") } ? ", 433" : ", in")
         },
         KeyEffect.of("server", "name", "\"irc.example\"", ":edge.example.org", ":irc.example") {
             String($0.register().first?.prefix { $0 != " " } ?? "")
@@ -263,9 +323,14 @@ struct KeyEffectTests {
             stage.harness.connect(1)
             return stage.value("draft/account-registration=", in: stage.send("CAP LS 302"))
         },
-        KeyEffect.of("identity", "sasl", "[\"PLAIN\"]", "PLAIN,SCRAM-SHA-256", "PLAIN", given: alice) { stage in
+        KeyEffect.of(
+            "identity", "sasl", "[\"PLAIN\"]", "PLAIN,SCRAM-SHA-256 goes on", "PLAIN 908", given: alice
+        ) { stage in
             stage.harness.connect(1)
-            return stage.value("sasl=", in: stage.send("CAP LS 302"))
+            let offer = stage.value("sasl=", in: stage.send("CAP LS 302"))
+            for line in ["CAP REQ sasl", "NICK ann", "USER u 0 * :r"] { stage.harness.send(1, line) }
+            let isRefused = stage.send("AUTHENTICATE SCRAM-SHA-256").contains { $0.contains(" 908 ") }
+            return offer + (isRefused ? " 908" : " goes on")
         },
         KeyEffect.of("identity", "password", "\"sesame\"", "in", "464", see: entry),
         KeyEffect.of("identity", "password_file", "\"/run/c/gate\"", "in", "464", see: entry),
@@ -327,6 +392,21 @@ struct KeyEffectTests {
             stage.register("alice", caps: "draft/read-marker", pass: "alice:pencil")
             return stage.receipts()
         },
+        // The sender in the frames of the account's own link.
+        KeyEffect(
+            key: "accounts.upstream.NAME.as", sections: "upstream.lobby.as = \"user-7\"",
+            given: alice + "upstream.lobby.type = \"bearer\"\nupstream.lobby.token = \"t0ken\"\n",
+            givenRoom: "dialect = \"plainjson\"", byDefault: "another", changed: "user-7"
+        ) { stage in
+            stage.harness.start()
+            stage.register("alice", pass: "alice:pencil")
+            stage.send("JOIN #lobby")
+            _ = stage.frames()
+            stage.harness.send(1, "PRIVMSG #lobby :hello")
+            let frame = stage.frames().last ?? ""
+            guard frame.contains("hello") else { return "nothing was sent" }
+            return frame.contains("\"user-7\"") ? "user-7" : "another"
+        },
         account("rooms", "rooms = []", "JOIN", "403") { stage in
             stage.harness.start()
             stage.register("alice", pass: "alice:pencil")
@@ -355,7 +435,12 @@ struct KeyEffectTests {
             stage.register()
             return stage.send("JOIN #hall").contains { $0.contains(" JOIN ") } ? "JOIN" : "403"
         },
-        KeyEffect.room("name", "\"hall\"", "lobby", "hall") { $0.state?.name ?? "" },
+        KeyEffect.room("name", "\"hall\"", "lobby, 403", "hall, JOIN") { stage in
+            stage.harness.start()
+            stage.register()
+            let isThere = stage.send("JOIN #hall").contains { $0.contains(" JOIN ") }
+            return (stage.state?.name ?? "") + (isThere ? ", JOIN" : ", 403")
+        },
         KeyEffect.room(
             "upstream_room", "\"Room 7\"", "/r/lobby", "/r/Room%207", given: "url = \"ws://c.example/r/{room}\""
         ) {
@@ -438,6 +523,49 @@ struct KeyEffectTests {
         },
     ]
 
+    private static let shared = "[backends.main]\nurl = \"ws://chat.example/shared\"\n"
+
+    private static let backends = [
+        KeyEffect.room("backend", "\"main\"", "/lobby", "/shared", shared) {
+            $0.harness.start()
+            return $0.backend.requestTarget ?? ""
+        },
+        KeyEffect(
+            key: "backends.NAME.url", room: "backend = \"main\"",
+            sections: "[backends.main]\nurl = \"ws://c.example/of/{room}\"",
+            byDefault: "/lobby", changed: "/of/lobby"
+        ) {
+            $0.harness.start()
+            return $0.backend.requestTarget ?? ""
+        },
+        KeyEffect.room("dialect", "\"plainjson\"", "sender_name", "senderName") { stage in
+            let frame = stage.message()
+            return ["sender_name", "senderName"].first { frame.contains("\"\($0)\"") } ?? frame
+        },
+        KeyEffect.room("identity", "\"single\"", "hello", "<ann> hello") { stage in
+            let frame = stage.message()
+            return ["<ann> hello", "hello"].first { frame.contains("\"\($0)\"") } ?? frame
+        },
+        KeyEffect.room(
+            "options", "{ timestamp = \"reference\" }", "text", "number", given: "dialect = \"plainjson\"", see: time),
+        KeyEffect(
+            key: "backends.NAME.options", sections: "[backends.main]\noptions = { timestamp = \"reference\" }",
+            given: shared + "dialect = \"plainjson\"\n", givenRoom: "backend = \"main\"", byDefault: "text",
+            changed: "number",
+            see: time),
+        KeyEffect(
+            key: "dialects.NAME.file", room: "dialect = \"words\"", sections: "[dialects.words]\nfile = \"words.json\"",
+            byDefault: "none", changed: "X-Room: is lobby"
+        ) { request($0, "X-Room") },
+    ]
+
+    /// The form of a message's time.
+    @Sendable private static func time(_ stage: EffectStage) -> String {
+        let frame = stage.message()
+        guard let start = frame.firstRange(of: "\"timestamp\":")?.upperBound else { return frame }
+        return frame[start...].hasPrefix("\"") ? "text" : "number"
+    }
+
     private static func request(_ stage: EffectStage, _ field: String) -> String {
         stage.harness.start()
         let line = (stage.backend.requests.last ?? "").split(separator: "\r\n").first { $0.hasPrefix(field) }
@@ -445,6 +573,28 @@ struct KeyEffectTests {
     }
 
     private static let links = [
+        // A code of the backend's own; without it the token is taken for good.
+        KeyEffect(
+            key: "rooms.auth.reauth_on", room: "auth.reauth_on = [4990]",
+            givenRoom: """
+                auth.type = "login"
+                auth.user = "bridge"
+                auth.password = "pa"
+                auth.login_url = "/login"
+                auth.login_body = { name = "{user}" }
+                """, byDefault: "1 log-in", changed: "2 log-ins"
+        ) { stage in
+            stage.harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "pa"))
+            stage.harness.accounts.server = { _ in
+                let answer = BackendAnswer(status: 200, body: Array("{\"access_token\":\"t0ken\"}".utf8))
+                return .success(BackendCallResponse(answer))
+            }
+            stage.harness.start()
+            stage.harness.closeUpstream(0, code: 4990)
+            stage.harness.advance(by: .seconds(60))
+            let count = stage.harness.accounts.calls.count { $0.path.hasSuffix("/login") }
+            return count == 1 ? "1 log-in" : "\(count) log-ins"
+        },
         KeyEffect.room("headers", "{ X-Team = \"blue\" }", "none", "X-Team: blue") { request($0, "X-Team") },
         KeyEffect.room(
             "user_agent", "\"relay/1\"", "User-Agent: chatbridge/\(BuildInformation.version)", "User-Agent: relay/1"
@@ -478,6 +628,12 @@ struct KeyEffectTests {
             stage.harness.advance(by: .seconds(25))
             return stage.isUp()
         },
+        KeyEffect.room("handshake_timeout", "\"2s\"", "waits", "failed") { stage in
+            stage.backend.answersHandshakes = false
+            stage.harness.start()
+            stage.harness.advance(by: .seconds(3))
+            return stage.harness.logged("upstream-failed").isEmpty ? "waits" : "failed"
+        },
         KeyEffect.room("max_message", "\"1KiB\"", "up", "down") { stage in
             stage.enter()
             stage.says("Ada", String(repeating: "a", count: 2000))
@@ -488,12 +644,14 @@ struct KeyEffectTests {
             stage.says("Ada", String(repeating: "a", count: 2000))
             return stage.isUp()
         },
-        KeyEffect.room("backoff.reset_after", "\"1h\"", "1", "2") { stage in
+        KeyEffect.room(
+            "backoff.reset_after", "\"1h\"", "1000ms", "2000ms", given: "backoff.jitter = 0"
+        ) { stage in
             stage.harness.start()
             stage.harness.endTransport(0, reason: "reset")
             stage.harness.advance(by: .seconds(60))
             stage.harness.endTransport(0, reason: "reset")
-            return String(stage.state?.failures ?? 0)
+            return Self.wait(stage.harness.logged("upstream-lost").last)
         },
         KeyEffect.room("backoff.min", "\"20s\"", "up", "down", given: "backoff.jitter = 0", see: retried),
         KeyEffect.room("backoff.jitter", "0", "spread", "exact") { stage in
@@ -521,9 +679,13 @@ struct KeyEffectTests {
         stage.harness.acceptsConnections = false
         stage.harness.advance(by: .milliseconds(1500))
         stage.harness.endTransport(0, reason: "reset")
-        let waits = stage.harness.logged("upstream-failed").last ?? ""
-        let start = waits.firstRange(of: "retry-in=")?.upperBound ?? waits.endIndex
-        return String(waits[start...].prefix { $0 != " " })
+        return wait(stage.harness.logged("upstream-failed").last)
+    }
+
+    /// Until the next attempt, as the log says.
+    private static func wait(_ entry: String?) -> String {
+        guard let entry, let start = entry.firstRange(of: "retry-in=")?.upperBound else { return "none" }
+        return String(entry[start...].prefix { $0 != " " })
     }
 
     private static let unhurried = "[limits]\nmessages_per_second = \"off\""
@@ -602,7 +764,36 @@ struct KeyEffectTests {
             let isPaused = stage.harness.takeOutputs().contains { if case .readingPaused = $0 { true } else { false } }
             return isPaused ? "paused" : "reads"
         },
-        KeyEffect.of("limits", "history_limit", "7", "500", "7") { $0.value("CHATHISTORY=", in: $0.register()) },
+        KeyEffect.of("limits", "history_limit", "2", "500, 3", "2, 2") { stage in
+            stage.harness.start()
+            let token = stage.value(
+                "CHATHISTORY=", in: stage.register(caps: "draft/chathistory batch message-tags server-time"))
+            stage.send("JOIN #lobby")
+            for _ in 0..<3 { stage.says("Ada") }
+            return "\(token), \(stage.texts(stage.send("CHATHISTORY LATEST #lobby * 500")).count)"
+        },
+        KeyEffect.of("limits", "backlog", "2", "three four five", "four five", given: alice) { stage in
+            stage.harness.start()
+            stage.register("alice", pass: "alice@phone:pencil")
+            stage.send("JOIN #lobby")
+            stage.says("Ada", "one")
+            // The client says that it has this.
+            stage.harness.advance(by: .seconds(5))
+            stage.harness.disconnect(1)
+            for text in ["three", "four", "five"] { stage.says("Ada", text) }
+            var lines = stage.register("alice", 2, pass: "alice@phone:pencil") + stage.send("JOIN #lobby", 2)
+            stage.harness.advance(by: .seconds(5))
+            lines += stage.harness.takeLines(2)
+            // Behind the time, for a client without `server-time`.
+            return stage.texts(lines).compactMap { $0.split(separator: " ").last }.joined(separator: " ")
+        },
+        KeyEffect.of(
+            "limits", "upstream_connects_per_second", "0.1", "open open", "open idle",
+            given: "[[rooms]]\nname = \"attic\"\nurl = \"ws://attic.example/\""
+        ) { stage in
+            stage.harness.start()
+            return "\(stage.backend.state) \(stage.harness.upstream(1).state)"
+        },
         KeyEffect.of("limits", "multiline.max_lines", "1", "3", "1") { stage in
             stage.enter()
             return String(stage.texts(stage.says("Ada", "a\\nb\\nc")).filter { $0.count == 1 }.count)

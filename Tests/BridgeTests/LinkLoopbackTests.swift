@@ -85,14 +85,15 @@ final class CollectedLog: LogSink, Sendable {
 struct LinkLoopbackTests {
     /// Runs a bridge with `toml` until `body` is done. Everything it notes, at every level, goes to the log.
     private func withBridge(
-        _ toml: String, files: [String: String] = [:], _ body: (BridgeService, CollectedLog) async throws -> Void
+        _ toml: String, files: [String: String] = [:], variables: [String: String] = [:],
+        _ body: (BridgeService, CollectedLog) async throws -> Void
     ) async throws {
         let log = CollectedLog()
         var machine = files
         machine["chatbridge.toml"] =
             "[server]\ninstance_id = \"test\"\ndrain = \"0s\"\n[storage]\nurl = \"memory:\"\n[admin]\nsocket = \"\"\n"
             + toml
-        let environment = testEnvironment(machine)
+        let environment = testEnvironment(machine, variables: variables)
         let loaded = try ConfigurationLoader.load(ConfigurationRequest(), from: environment).configuration
         var everything = loaded.log
         everything.level = .trace
@@ -119,20 +120,16 @@ struct LinkLoopbackTests {
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    @Test("a room behind a proxy asks the proxy for a tunnel, and the backend behind it for a WebSocket")
-    func throughProxy() async throws {
+    @Test(
+        "a room behind a proxy asks the proxy for a tunnel, and the backend behind it for a WebSocket",
+        arguments: ["rooms", "backends", "room_defaults"])
+    func throughProxy(place: String) async throws {
         let peer = try await PeerStage.start { text in
             text.hasPrefix("CONNECT ") && !text.contains("GET ") ? "HTTP/1.1 200 OK\r\n\r\n" : ""
         }
         defer { peer.stop() }
-        let toml = """
-            [[listeners]]
-            bind = "irc://127.0.0.1:0"
-            [[rooms]]
-            name = "lobby"
-            url = "ws://chat.example:8080/lobby"
-            proxy = "http://user:hunter2@\(peer.address)"
-            """
+        let toml = Self.room(
+            url: "ws://chat.example:8080/lobby", "proxy = \"http://user:hunter2@\(peer.address)\"", in: place)
         try await withBridge(toml) { _, _ in
             var heard = peer.heard.makeAsyncIterator()
             let connect = try #require(await heard.next())
@@ -142,6 +139,56 @@ struct LinkLoopbackTests {
             let request = both.dropFirst(connect.count)
             #expect(request.hasPrefix("GET /lobby HTTP/1.1\r\nHost: chat.example:8080\r\n"))
             #expect(!request.contains("Proxy-Authorization"))
+        }
+    }
+
+    /// A room with `keys` in its own table, in that of its backend, or in that of all rooms.
+    private static func room(url: String, _ keys: String, in place: String) -> String {
+        let room = "[[listeners]]\nbind = \"irc://127.0.0.1:0\"\n[[rooms]]\nname = \"lobby\"\n"
+        let url = "url = \"\(url)\"\n"
+        return switch place {
+        case "rooms": room + url + keys
+        case "backends": room + "backend = \"main\"\n[backends.main]\n" + url + keys
+        default: room + url + "[room_defaults]\n" + keys
+        }
+    }
+
+    /// What of `auth` reaches the backend: keys, and a line of the request.
+    private static let shownCredentials: [(keys: String, line: String)] = [
+        ("type = \"bearer\", token = \"hunter2\"", "Authorization: Bearer hunter2"),
+        ("type = \"bearer\", token_file = \"/run/token\"", "Authorization: Bearer hunter2"),
+        ("type = \"bearer\", token_credential = \"token\"", "Authorization: Bearer hunter2"),
+        ("type = \"query\", token = \"hunter2\", param = \"key\"", "GET /lobby?key=hunter2 HTTP/1.1"),
+        (
+            "type = \"header\", token = \"hunter2\", name = \"X-Key\", format = \"k={token};\"", "X-Key: k=hunter2;"
+        ),
+        // Source: RFC 7617 §2: base64 of `user:hunter2`.
+        ("type = \"basic\", user = \"user\", password = \"hunter2\"", "Authorization: Basic dXNlcjpodW50ZXIy"),
+        (
+            "type = \"basic\", user = \"user\", password_file = \"/run/token\"",
+            "Authorization: Basic dXNlcjpodW50ZXIy"
+        ),
+        (
+            "type = \"basic\", user = \"user\", password_credential = \"token\"",
+            "Authorization: Basic dXNlcjpodW50ZXIy"
+        ),
+    ]
+
+    @Test(
+        "each key of auth reaches the backend, wherever it stands", arguments: shownCredentials.indices,
+        ["rooms", "backends", "room_defaults"])
+    func credentials(index: Int, place: String) async throws {
+        let peer = try await PeerStage.start { _ in "" }
+        defer { peer.stop() }
+        let (keys, line) = Self.shownCredentials[index]
+        try await withBridge(
+            Self.room(url: "ws://\(peer.address)/lobby", "auth = { \(keys) }\n", in: place),
+            files: ["/run/token": "hunter2\n", "/run/c/token": "hunter2"],
+            variables: ["CREDENTIALS_DIRECTORY": "/run/c"]
+        ) { _, _ in
+            var heard = peer.heard.makeAsyncIterator()
+            let request = try #require(await heard.next())
+            #expect(request.split(separator: "\r\n").contains { $0 == line }, "\(request)")
         }
     }
 

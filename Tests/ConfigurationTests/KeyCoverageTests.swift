@@ -4,8 +4,9 @@ import Testing
 /// Every key has a test that sets it to something else than its default and sees what that changes.
 ///
 /// A row is the key, and the file and function that sets it. Most are rows of `KeyEffectTests`, which plays clients and a backend
-/// with a bridge as the configuration makes it. Rooms, backends and `room_defaults` share their keys, which stand here as
-/// those of rooms.
+/// with a bridge as the configuration makes it. That a value is read, printed or handed on is no effect: something must be
+/// seen by a client, a backend or an operator, or in a file. Rooms, backends and `room_defaults` share their keys, which stand
+/// here as those of rooms; `KeyEffectTests`, `LinkLoopbackTests` and `connect.py` set them in the other tables too.
 @Suite("Keys of the configuration and their tests")
 struct KeyCoverageTests {
     struct Row: CustomTestStringConvertible, Sendable {
@@ -21,15 +22,9 @@ struct KeyCoverageTests {
         var testDescription: String { key }
     }
 
-    private static let configuration = "ConfigurationTests/ConfigurationTests.swift"
-    private static let layers = "ConfigurationTests/ConfigurationLayersTests.swift"
-    private static let listeners = "ConfigurationTests/ListenerConfigurationTests.swift"
-    private static let tls = "ConfigurationTests/ConfigurationTLSTests.swift"
-    private static let storage = "ConfigurationTests/StorageConfigurationTests.swift"
-    private static let auth = "BridgeTests/UpstreamAuthTests.swift"
+    private static let storage = "BridgeTests/StorageKeyTests.swift"
+    private static let media = "EndToEnd/media.py"
     private static let connect = "EndToEnd/connect.py"
-    private static let backends = "BridgeTests/BackendConfigurationTests.swift"
-    private static let backendDriver = "BridgeTests/BackendDriverTests.swift"
     private static let loopback = "BridgeTests/LinkLoopbackTests.swift"
     private static let https = "BridgeTests/HTTPSTests.swift"
     private static let logins = "EndToEnd/logins.py"
@@ -40,21 +35,22 @@ struct KeyCoverageTests {
 
     private static let effects = [
         "accounts.admin", "accounts.name", "accounts.password", "accounts.password_credential",
-        "accounts.password_file", "accounts.receipts",
-        "accounts.relaymsg", "accounts.rooms", "identity.webirc.from", "identity.webirc.password",
-        "identity.webirc.password_credential", "identity.webirc.password_file",
+        "accounts.password_file", "accounts.receipts", "accounts.relaymsg", "accounts.rooms",
+        "accounts.upstream.NAME.as", "backends.NAME.options", "backends.NAME.url", "dialects.NAME.file",
         "identity.nicks.collision", "identity.nicks.invalid", "identity.nicks.max_length", "identity.nicks.suffix",
         "identity.nicks.utf8", "identity.password", "identity.password_credential", "identity.password_file",
-        "identity.registration", "identity.registration_before_connect",
-        "identity.require_login", "identity.sasl", "limits.accepts_per_second_per_ip", "limits.history_limit",
+        "identity.registration", "identity.registration_before_connect", "identity.require_login", "identity.sasl",
+        "identity.webirc.from", "identity.webirc.password", "identity.webirc.password_credential",
+        "identity.webirc.password_file", "limits.accepts_per_second_per_ip", "limits.backlog", "limits.history_limit",
         "limits.max_clients", "limits.max_clients_per_ip", "limits.members_per_room", "limits.messages_burst",
         "limits.messages_per_second", "limits.multiline.max_bytes", "limits.multiline.max_lines",
         "limits.ping_interval", "limits.ping_timeout", "limits.recvq", "limits.registration_timeout",
-        "limits.template_rooms", "limits.upstream_messages_per_second", "rooms.backoff.factor",
-        "rooms.backoff.jitter", "rooms.backoff.max", "rooms.backoff.min", "rooms.backoff.reset_after",
-        "rooms.channel", "rooms.compression", "rooms.connect", "rooms.give_up_after", "rooms.headers",
-        "rooms.history_on_join", "rooms.max_frame", "rooms.max_message", "rooms.member_idle", "rooms.mode",
-        "rooms.name", "rooms.ping", "rooms.pong_timeout", "rooms.queue.max_age", "rooms.queue.max_messages",
+        "limits.template_rooms", "limits.upstream_connects_per_second", "limits.upstream_messages_per_second",
+        "rooms.auth.reauth_on", "rooms.backend", "rooms.backoff.factor", "rooms.backoff.jitter", "rooms.backoff.max",
+        "rooms.backoff.min", "rooms.backoff.reset_after", "rooms.channel", "rooms.compression", "rooms.connect",
+        "rooms.dialect", "rooms.give_up_after", "rooms.handshake_timeout", "rooms.headers", "rooms.history_on_join",
+        "rooms.identity", "rooms.max_frame", "rooms.max_message", "rooms.member_idle", "rooms.mode", "rooms.name",
+        "rooms.options", "rooms.ping", "rooms.pong_timeout", "rooms.queue.max_age", "rooms.queue.max_messages",
         "rooms.queue.when_full", "rooms.receipts", "rooms.relay_nick", "rooms.require_subprotocol", "rooms.required",
         "rooms.subprotocol", "rooms.topic", "rooms.upstream_room", "rooms.url", "rooms.user_agent",
         "server.casemapping", "server.description", "server.icon", "server.motd", "server.motd_file", "server.name",
@@ -63,7 +59,7 @@ struct KeyCoverageTests {
 
     private static let others = [
         Row("server.state_dir", "BridgeTests/StoreDriverTests.swift", "service"),
-        Row("http.room_labels", "BridgeTests/StatusRoutesTests.swift", "served"),
+        Row("http.room_labels", "BridgeTests/StatusRoutesTests.swift", "guarded"),
         Row("http.token", "BridgeTests/StatusRoutesTests.swift", "guarded"),
         Row("http.hosts", settings, "a_page_is_served_under_the_names_of_its_listener"),
         Row("http.token_file", settings, "a_page_with_a_token_in_a_file"),
@@ -95,39 +91,31 @@ struct KeyCoverageTests {
         Row("listeners.trusted_proxies", "EndToEnd/proxies.py", "a_web_server_says_for_whom_it_asks"),
         Row("listeners.sts", "EndToEnd/listeners.py", "plain_listeners_lead_to_tls_and_tls_says_for_how_long"),
         Row("listeners.sts_port", "EndToEnd/listeners.py", "the_port_of_tls_elsewhere"),
-        Row("dialects.NAME.file", "ConfigurationTests/ConfigurationDialectsTests.swift", "socket"),
-        Row("backends.NAME.url", backends, "inheritance"),
-        Row("backends.NAME.http_base", backendDriver, "targets"),
-        Row("backends.NAME.user", backendDriver, "service"),
-        Row("backends.NAME.password", backendDriver, "service"),
-        Row("backends.NAME.password_file", backends, "printed"),
-        Row("backends.NAME.options", backends, "onePerson"),
-        Row("rooms.backend", backends, "inheritance"),
-        Row("rooms.options", backends, "onePerson"),
-        Row("rooms.dialect", backends, "elsewhere"),
-        Row("rooms.identity", backends, "onePerson"),
+        Row("backends.NAME.http_base", settings, "a_backend_is_asked_where_and_as_whom_it_is_set"),
+        Row("backends.NAME.user", settings, "a_backend_is_asked_where_and_as_whom_it_is_set"),
+        Row("backends.NAME.password", settings, "a_backend_is_asked_where_and_as_whom_it_is_set"),
+        Row("backends.NAME.password_file", settings, "a_backend_is_asked_where_and_as_whom_it_is_set"),
         Row("rooms.auth.type", logins, "a_token_in_a_header"),
-        Row("rooms.auth.token", auth, "room"),
-        Row("rooms.auth.token_file", loopback, "refusedToken"),
-        Row("rooms.auth.token_credential", auth, "room"),
-        Row("rooms.auth.param", logins, "a_token_in_the_query"),
-        Row("rooms.auth.name", auth, "room"),
-        Row("rooms.auth.format", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.user", auth, "room"),
-        Row("rooms.auth.password", auth, "room"),
-        Row("rooms.auth.password_file", auth, "room"),
-        Row("rooms.auth.login_url", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.login_body", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.refresh_url", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.refresh_body", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.access_token_at", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.refresh_token_at", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.expires_in_at", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.token", loopback, "credentials"),
+        Row("rooms.auth.token_file", loopback, "credentials"),
+        Row("rooms.auth.token_credential", loopback, "credentials"),
+        Row("rooms.auth.param", loopback, "credentials"),
+        Row("rooms.auth.name", loopback, "credentials"),
+        Row("rooms.auth.format", loopback, "credentials"),
+        Row("rooms.auth.user", loopback, "credentials"),
+        Row("rooms.auth.password", loopback, "credentials"),
+        Row("rooms.auth.password_file", loopback, "credentials"),
+        Row("rooms.auth.login_url", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.login_body", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.refresh_url", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.refresh_body", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.access_token_at", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.refresh_token_at", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.expires_in_at", logins, "a_login_described_in_the_configuration"),
         Row("rooms.auth.expires_in_unit", "EndToEnd/tokens.py", "the_unit_puts_it_right"),
-        Row("rooms.auth.reauth_on", auth, "sends"),
-        Row("rooms.auth.send_as.in", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.send_as.name", logins, "a_key_in_a_header_of_its_own"),
-        Row("rooms.auth.send_as.format", logins, "a_key_in_a_header_of_its_own"),
+        Row("rooms.auth.send_as.in", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.send_as.name", logins, "a_login_described_in_the_configuration"),
+        Row("rooms.auth.send_as.format", logins, "a_login_described_in_the_configuration"),
         Row("rooms.proxy", loopback, "throughProxy"),
         Row("rooms.tls.ca", logins, "over_tls"),
         Row("rooms.tls.client_cert", connect, "each_key_of_tls"),
@@ -136,25 +124,19 @@ struct KeyCoverageTests {
         Row("rooms.tls.pin_sha256", connect, "each_key_of_tls"),
         Row("rooms.tls.min_version", connect, "each_key_of_tls"),
         Row("rooms.tls.insecure", connect, "each_key_of_tls"),
-        Row("rooms.connect_timeout", "EndToEnd/outages.py", "nothing_listens_for_a_while"),
-        Row("rooms.handshake_timeout", "EndToEnd/outages.py", "a_handshake_that_is_answered_late"),
+        Row("rooms.connect_timeout", "EndToEnd/outages.py", "a_backend_that_does_not_come_to_a_connection"),
         Row("identity.rejoin", "EndToEnd/rejoin.py", "who_does_not_want_it_is_in_no_room"),
         Row("identity.bearer", "EndToEnd/bearer.py", "a_token_of_the_backend_logs_in"),
         Row("accounts.certfp", "EndToEnd/accounts_sasl.py", "a_certificate_logs_in_whoever_has_its_key"),
-        Row("accounts.bearer", "EndToEnd/passwordless.py", "a_certificate_or_a_token_is_enough"),
+        Row("accounts.bearer", "EndToEnd/passwordless.py", "a_token_logs_in_where_there_is_no_password"),
         Row("accounts.upstream.NAME", "EndToEnd/files.py", "who_has_a_login_of_their_own_uploads_with_it"),
-        Row("accounts.upstream.NAME.as", "BridgeTests/OwnLoginConfigurationTests.swift", "prints"),
-        Row("storage.url", "BridgeTests/StoreDriverTests.swift", "service"),
-        Row("storage.retention", storage, "roundTrip"),
-        Row("storage.max_messages_per_room", storage, "roundTrip"),
-        Row("storage.sync", storage, "roundTrip"),
-        Row("storage.batch.max_messages", storage, "roundTrip"),
-        Row("storage.batch.max_wait", storage, "roundTrip"),
-        Row("limits.sendq", "EndToEnd/hostile.py", "a_client_that_never_reads_is_dropped_alone"),
-        Row(
-            "limits.upstream_connects_per_second", "EndToEnd/templates_limits.py",
-            "after_the_last_one_left_another_spelling_may_come"),
-        Row("limits.backlog", "BridgeTests/ServerConfigurationTests.swift", "others"),
+        Row("storage.url", storage, "place"),
+        Row("storage.retention", storage, "retention"),
+        Row("storage.max_messages_per_room", storage, "maxMessages"),
+        Row("storage.sync", settings, "the_disk_is_awaited_as_often_as_is_set"),
+        Row("storage.batch.max_messages", storage, "batches"),
+        Row("storage.batch.max_wait", storage, "waiting"),
+        Row("limits.sendq", settings, "the_queue_of_a_client_has_the_size_that_is_set"),
         Row("mirrors.name", "EndToEnd/mirrors_operating.py", "states_in_status_metrics_and_page"),
         Row("mirrors.type", "EndToEnd/mirrors_out.py", "names_and_pictures_by_their_templates"),
         Row("mirrors.rooms", "EndToEnd/mirrors_out.py", "two_rooms_in_one_mirror_and_no_other_room"),
@@ -176,13 +158,13 @@ struct KeyCoverageTests {
         Row("mirrors.ignore.nicks", "EndToEnd/mirrors_in.py", "ignored_people_and_texts"),
         Row("mirrors.ignore.matching", "EndToEnd/mirrors_in.py", "ignored_people_and_texts"),
         Row("mirrors.retry.max_age", "EndToEnd/mirrors_faults.py", "messages_older_than_the_bound_are_given_up_aloud"),
-        Row("mirrors.batch.max_messages", "EndToEnd/mirrors_out.py", "batches"),
-        Row("mirrors.batch.max_wait", "EndToEnd/mirrors_out.py", "batches"),
+        Row("mirrors.batch.max_messages", "EndToEnd/mirrors_out.py", "a_first_message_waits_for_others"),
+        Row("mirrors.batch.max_wait", "EndToEnd/mirrors_out.py", "a_first_message_waits_for_others"),
         Row("mirrors.map", network, "messages_cross_both_ways"),
         Row("mirrors.server_password", network, "a_server_password"),
         Row("mirrors.server_password_file", network, "a_server_password"),
         Row("mirrors.server_password_credential", network, "a_server_password"),
-        Row("mirrors.sasl.mechanism", network, "a_relay_as_the_network"),
+        Row("mirrors.sasl.mechanism", network, "over_tls"),
         Row("mirrors.sasl.user", network, "a_relay_as_the_network"),
         Row("mirrors.sasl.password", network, "a_relay_as_the_network"),
         Row("mirrors.sasl.password_file", network, "a_relay_as_the_network"),
@@ -192,7 +174,7 @@ struct KeyCoverageTests {
         Row("mirrors.tls.client_key", network, "over_tls"),
         Row("mirrors.tls.server_name", network, "over_tls"),
         Row("mirrors.tls.pin_sha256", network, "over_tls"),
-        Row("mirrors.tls.min_version", network, "over_tls"),
+        Row("mirrors.tls.min_version", network, "the_oldest_tls_of_a_network"),
         Row("mirrors.tls.insecure", network, "over_tls"),
         Row("mirrors.format", network, "the_form_of_messages"),
         Row("mirrors.relaymsg", network, "a_relay_as_the_network"),
@@ -200,15 +182,15 @@ struct KeyCoverageTests {
         Row("http.bind", https, "secure"),
         Row("http.cert", https, "secure"),
         Row("http.key", https, "secure"),
-        Row("http.min_tls", https, "oldest"),
-        Row("http.serve", "EndToEnd/access.py", "uploads_do_not_tell_either"),
-        Row("http.trusted_proxies", "EndToEnd/media.py", "guessing_passwords_takes_longer_and_longer"),
-        Row("media.public_url", "EndToEnd/access.py", "uploads_do_not_tell_either"),
-        Row("media.max_upload", "EndToEnd/media.py", "where_the_backend_takes_no_files_the_bridge_keeps_them"),
-        Row("media.max_bytes", "EndToEnd/media.py", "where_the_backend_takes_no_files_the_bridge_keeps_them"),
-        Row("log.format", "EndToEnd/lifecycle.py", "sigterm_ends_the_first_process_of_a_container_at_any_time"),
-        Row("log.level", "EndToEnd/logins.py", "secrets_are_nowhere_to_be_read"),
-        Row("log.messages", "EndToEnd/logins.py", "secrets_are_nowhere_to_be_read"),
+        Row("http.min_tls", settings, "a_page_takes_the_oldest_tls_that_is_set"),
+        Row("http.serve", media, "where_the_backend_takes_no_files_the_bridge_keeps_them"),
+        Row("http.trusted_proxies", "EndToEnd/borrowed.py", "only_the_last_word_of_a_named_proxy_counts"),
+        Row("media.public_url", media, "where_the_backend_takes_no_files_the_bridge_keeps_them"),
+        Row("media.max_upload", media, "where_the_backend_takes_no_files_the_bridge_keeps_them"),
+        Row("media.max_bytes", settings, "kept_files_have_so_much_room"),
+        Row("log.format", settings, "the_log_has_the_form_that_is_set"),
+        Row("log.level", settings, "the_log_is_as_quiet_as_is_said"),
+        Row("log.messages", settings, "the_log_has_what_is_said_only_if_it_is_asked_to"),
     ]
 
     /// The keys of the schema, each section's shared ones once.

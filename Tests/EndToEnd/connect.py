@@ -98,7 +98,8 @@ def certificates(world):
 
 @scenario
 def each_key_of_tls(world):
-    """With a key of `tls`, and without it or with another value: it is the handshake that fails, or TLS."""
+    """With a key of `tls`, and without it or with another value: it is the handshake that fails, or TLS. A room has them
+    from its backend too."""
     cert, key = certificate(world, "localhost")
     other_cert, other_key = certificate(world, "other.test")
     mine, my_key = certificate(world, "the-bridge")
@@ -134,11 +135,14 @@ def each_key_of_tls(world):
     tables = ""
     for name, (server, good, bad) in pairs.items():
         tables += room(name + "-good", url(**server), "tls = { %s }" % good)
+        tables += '[backends.%s]\nurl = "%s"\ntls = { %s }\n[[rooms]]\nname = "%s-shared"\nbackend = "%s"\n' % (
+            name, url(**server), good, name, name)
         tables += room(name + "-bad", url(**server), "tls = { %s }" % bad)
     status, rooms = check(world, tables)
     assert status == 69
     for name in pairs:
-        assert failed(rooms[name + "-good"]) == ("handshake", "the server answered 404 Not Found"), (name, rooms[name + "-good"])
+        for good in ("-good", "-shared"):
+            assert failed(rooms[name + good]) == ("handshake", "the server answered 404 Not Found"), (name, rooms[name + good])
         assert failed(rooms[name + "-bad"])[0] == "tls", (name, rooms[name + "-bad"])
     return "; ".join(failed(rooms[name + "-bad"])[1] for name in pairs)
 

@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 
 import peer
@@ -387,15 +388,15 @@ def the_form_of_messages(m, network):
 
 @on_networks("inspircd")
 def a_pace_that_is_kept(m, network):
-    """Behind the first five lines, of which some are those that join."""
-    m.open(mirror(network, messages_per_second=4.0))
+    """Behind the first five lines, of which some are those that join; by default these would take 25 s at least."""
+    m.open(mirror(network, messages_per_second=15.0))
     joined(m)
     ann, bob = m.irc("ann"), network.irc("bob")
     began = time.monotonic()
-    say_all(ann, ["n %d" % number for number in range(13)])
-    expect_text(bob, "n 12", 30)
-    assert time.monotonic() - began > 1.5, time.monotonic() - began
-    assert irc_numbers(bob, "n") == list(range(13)), bob.texts()
+    say_all(ann, ["n %d" % number for number in range(30)])
+    expect_text(bob, "n 29", 30)
+    assert 1.5 < time.monotonic() - began < 20, time.monotonic() - began
+    assert irc_numbers(bob, "n") == list(range(30)), bob.texts()
 
 
 @on_networks()
@@ -515,6 +516,7 @@ def a_relay_as_the_network(m):
     finally:
         del os.environ["CREDENTIALS_DIRECTORY"]
     joined(m, 3, channel="#lobby")
+    assert [e.get("account") for e in pair.other.bridge.log_entries("client-registered")] == ["mirror"] * 3
     ann, eve = m.irc("ann"), pair.other.irc("eve")
     ann.say("#lobby", "n 0")
     line = eve.expect_text("n 0")
@@ -530,6 +532,39 @@ def a_relay_as_the_network(m):
     assert irc_numbers(eve, "n") == list(range(20)), irc_numbers(eve, "n")
     assert [text for _, text in pair.other.upstream() if text.startswith("n ")] == ["n %d" % n for n in range(20)]
     assert [text for _, text in m.upstream() if text.startswith("n ")] == ["n %d" % n for n in range(20)]
+
+
+@mirrored()
+def the_oldest_tls_of_a_network(m):
+    """A server that knows no newer version than 1.2 gets a line of IRC from the one that takes it, and none of the other."""
+    cert, key = certificate(m, "localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    found = {}
+    servers = {}
+    for name in ("any", "strict"):
+        servers[name] = m.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+    def serve(name):
+        link, _ = servers[name].accept()
+        try:
+            with context.wrap_socket(link, server_side=True) as secured:
+                found[name] = secured.recv(1024)
+        except ssl.SSLError as error:
+            found[name] = error.reason
+
+    for name in servers:
+        threading.Thread(target=serve, args=(name,), daemon=True).start()
+
+    def table_of(name, **tls):
+        return mirror(
+            servers[name].getsockname()[1], name, url="ircs://localhost:%d" % servers[name].getsockname()[1],
+            tls={"ca": cert, **tls})
+
+    m.open(table_of("any"), table_of("strict", min_version="1.3"))
+    wait_until(lambda: len(found) == 2, lambda: "both were asked: %r" % found)
+    assert b"\r\n" in found["any"] and "PROTOCOL" in found["strict"], found
 
 
 @mirrored()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import urllib.request
 
 from dialects import PNG
@@ -397,6 +398,19 @@ def into_a_thread_of_the_tool(m, tool):
 
 
 # MARK: - Batches, and the plain form
+
+
+@on_tools("json")
+def a_first_message_waits_for_others(m, tool):
+    """For the time that is set, and there are no more in one request than is set; by default one goes at once, and up to 100."""
+    m.open(m.mirror(tool, batch={"max_messages": 2, "max_wait": "2s"}))
+    ann = m.irc("ann")
+    began = time.monotonic()
+    say_all(ann, ["n %d" % number for number in range(4)])
+    wait_until(lambda: m.tools.messages(tool), "the first is there")
+    assert time.monotonic() - began > 1.9, time.monotonic() - began
+    account_for(await_number(m, tool, "n", 3), "n", 4)
+    assert len(m.tools.requests(tool)) >= 2, m.tools.requests(tool)
 
 
 @on_tools(*TOOLS)

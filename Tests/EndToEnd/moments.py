@@ -446,20 +446,25 @@ time_t time(time_t *at) {
 """
 
 
+def preloaded(directory, source):
+    """The word for `env` that lays these functions over those of the C library."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    assert compiler, "a C compiler (cc) makes the library, and there is none"
+    path, library = os.path.join(directory, "shim.c"), os.path.join(directory, "shim.so")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(source)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, path, "-ldl"], check=True, timeout=60)
+    return "LD_PRELOAD=" + library
+
+
 class WrongClock:
     """A relay whose time of day can be set wrong by whole seconds; its monotonic clock stays right."""
 
     def __init__(self, world):
-        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-        assert compiler, "a C compiler (cc) makes the wrong clock, and there is none"
         directory = folder(world)
         self.path = os.path.join(directory, "offset")
         self.set(0)
-        source, library = os.path.join(directory, "clock.c"), os.path.join(directory, "clock.so")
-        with open(source, "w", encoding="ascii") as file:
-            file.write(SHIM)
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True, timeout=60)
-        self.wrapper = ("env", "LD_PRELOAD=" + library, "CLOCK_FILE=" + self.path)
+        self.wrapper = ("env", preloaded(directory, SHIM), "CLOCK_FILE=" + self.path)
 
     def set(self, offset):
         mode = "r+b" if os.path.exists(self.path) else "wb"

@@ -3,12 +3,14 @@
 Each loss and each return is reported once. Messages sent meanwhile arrive once, in order, afterwards.
 """
 
+import contextlib
 import datetime
 import os
 import signal
+import socket
 import time
 
-from peer import IRC, MODERN, wait_until
+from peer import IRC, MODERN, PATIENCE, wait_until
 from world import scenario
 
 LOSS = ("was lost", "cannot be reached")
@@ -92,6 +94,30 @@ def stalled_without_a_byte(world):
     noticed, _ = lose_and_recover(world, world.relay.stall)
     assert noticed < 3, "a silent link was noticed after %.1f s; ping and pong_timeout are 0.6 s each" % noticed
     return "noticed after %.2f s" % noticed
+
+
+@scenario
+def a_backend_that_does_not_come_to_a_connection(world):
+    """TCP is not answered, and TLS is not: given up after connect_timeout, and not yet where that is longer."""
+    deaf = world.stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+    # The kernel leaves further ones without an answer.
+    waiting = [world.stack.enter_context(socket.create_connection(deaf.getsockname(), PATIENCE))]
+    with contextlib.suppress(TimeoutError):
+        while True:
+            waiting.append(world.stack.enter_context(socket.create_connection(deaf.getsockname(), 0.2)))
+    silent = world.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    tables = ""
+    for name, scheme, server in (("tcp", "ws", deaf), ("tls", "wss", silent)):
+        for kind, more in (("usual", ""), ("quick", 'connect_timeout = "1s"\n')):
+            tables += '[[rooms]]\nname = "%s-%s"\nurl = "%s://127.0.0.1:%d/"\n%s' % (
+                name, kind, scheme, server.getsockname()[1], more)
+    world.start(rooms=(), tables=tables)
+
+    def failed():
+        return {entry["room"] for entry in world.bridge.log_entries("upstream-failed")}
+
+    wait_until(lambda: len(failed()) >= 2, lambda: "two are given up: %r" % failed())
+    assert failed() == {"tcp-quick", "tls-quick"}, failed()
 
 
 @scenario

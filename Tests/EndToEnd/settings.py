@@ -1,10 +1,14 @@
 """Keys of the configuration whose effect only the running program shows. KeyCoverageTests names the scenario of each."""
 
 import grp
+import http.server
 import json
 import os
+import socket
+import ssl
 import stat
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -12,10 +16,11 @@ import media
 import peer
 from backends import CALM, PASSWORD, on
 from dialects import PNG
-from listeners import answer
+from listeners import answer, certificate
 from logins import LOGIN_IN_WORDS, check_talk
+from moments import WrongClock, preloaded
 from operating import PAGES, command_output, web_port
-from peer import PATIENCE, wait_until
+from peer import OPEN_LIMITS, PATIENCE, wait_until
 from restarts import folder
 from world import scenario
 
@@ -119,12 +124,18 @@ def a_page_with_a_token_in_a_file(world):
 
 @on("envelope")
 def links_to_files_end(setting):
-    """At the earliest after their lifetime; the link has the hour, in base 36."""
-    media.start(setting, 'link_lifetime = "5h"\n')
+    """At the earliest after their lifetime, and at the latest an hour behind it; the link has the hour, in base 36."""
+    clock = WrongClock(setting)
+    media.start(setting, 'link_lifetime = "5h"\n', wrapper=clock.wrapper)
     setting.irc("ann").barrier()
     link = media.upload(setting, b"x", name="a.txt", mime="text/plain").headers["Location"]
     end = expiry(link)
     assert 5 <= end - time.time() / 3600 <= 6.1, link
+    found = []
+    for hours in (4.9, 6.2):
+        clock.set(hours * 3600)
+        found.append(media.get(setting, link).status)
+    assert found == [200, 410], found
 
 
 def expiry(link):
@@ -166,5 +177,216 @@ def the_log_is_as_quiet_as_is_said(world):
     ann = world.irc("ann")
     ann.say("#lobby", "hello")
     ann.barrier()
-    subsystems = {json.loads(line)["subsystem"] for line in bridge.log().splitlines()}
+    entries = [json.loads(line) for line in bridge.log().splitlines()]
+    subsystems = {entry["subsystem"] for entry in entries}
     assert {"main", "downstream"} <= subsystems and "upstream" not in subsystems, subsystems
+    # Which the default, `info`, leaves out.
+    assert "debug" in {entry["level"] for entry in entries}
+
+
+@scenario
+def the_log_has_the_form_that_is_set(world):
+    """By default it is JSON where it goes into a file."""
+    directory = folder(world)
+    text = '[server]\nstate_dir = "%s/state"\n[[listeners]]\nbind = "irc://127.0.0.1:0"\n[log]\n%s\n' \
+        '[[rooms]]\nname = "lobby"\nurl = "%s"\n'
+    said = {}
+    for key in ("", 'format = "text"'):
+        path = os.path.join(directory, "chatbridge.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text % (directory, key, world.relay.url()))
+        log = os.path.join(directory, "log")
+        with open(log, "wb") as file:
+            process = subprocess.Popen([peer.BINARY_PATH, "run", "--config", path], stdout=file, stderr=file)
+        world.stack.callback(process.kill)
+
+        def lines():
+            with open(log, encoding="utf-8") as file:
+                return [line for line in file.read().splitlines(True) if line.endswith("\n")]
+
+        wait_until(lambda: any("listening" in line for line in lines()), "it listens")
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        said[key] = {line.startswith("{") for line in lines()}
+    assert said == {"": {True}, 'format = "text"': {False}}, said
+
+
+@scenario
+def the_log_has_what_is_said_only_if_it_is_asked_to(world):
+    found = {}
+    for messages in (False, True):
+        bridge = world.start(log_extra='level = "trace"\nmessages = %s' % str(messages).lower())
+        ann = world.irc("ann")
+        ann.say("#lobby", "kohlrabi for dinner")
+        ann.expect_text("kohlrabi for dinner")
+        ann.barrier()
+        found[messages] = "kohlrabi" in bridge.log()
+        assert bridge.terminate() == 0
+    world.bridge = None
+    assert found == {False: False, True: True}, found
+
+
+@scenario
+def a_page_takes_the_oldest_tls_that_is_set(world):
+    cert, key = certificate(world, "localhost")
+    table = '[[http]]\nbind = "https://127.0.0.1:0"\ncert = "%s"\nkey = "%s"\n' % (cert, key)
+    world.start(tables=table + table + 'min_tls = "1.3"\n')
+    listening = wait_until(
+        lambda: len(found := world.bridge.log_entries("listening-http")) == 2 and found, "both listen")
+    by_default, strict = (int(entry["address"].rsplit(":", 1)[-1]) for entry in listening)
+    context = ssl.create_default_context(cafile=cert)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    def status(port):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as link:
+            with context.wrap_socket(link, server_hostname="localhost") as secured:
+                secured.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                return secured.recv(1024).split()[1]
+
+    assert status(by_default) == b"200"
+    try:
+        raise AssertionError("%s was taken" % status(strict))
+    except ssl.SSLError as error:
+        assert "VERSION" in error.reason, error
+
+
+@on("envelope")
+def kept_files_have_so_much_room(setting):
+    """The oldest give way."""
+    media.start(setting, 'max_bytes = "1MiB"\n')
+    setting.irc("ann").barrier()
+    links = [
+        media.upload(setting, PNG.encode() + name.encode() * 400_000, name=name + ".png").headers["Location"]
+        for name in "abc"]
+    wait_until(lambda: media.get(setting, links[0]).status == 404, "the oldest is removed")
+    assert [media.get(setting, link).status for link in links] == [404, 200, 200]
+
+
+class LoginServer(http.server.ThreadingHTTPServer):
+    """Refuses every log-in, and remembers the path and the body of each."""
+
+    def __init__(self):
+        self.asked = []
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                server.asked.append((self.path, body))
+                self.send_response(401)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@scenario
+def a_backend_is_asked_where_and_as_whom_it_is_set(world):
+    """Below `http_base`, not at the host of the socket, with the backend's user and password."""
+    server = LoginServer()
+    world.stack.callback(server.server_close)
+    world.stack.callback(server.shutdown)
+    directory = folder(world)
+    with open(os.path.join(directory, "password"), "w", encoding="utf-8") as file:
+        file.write("from a file\n")
+    tables = ""
+    for name, password in (("one", 'password = "as it is"'), ("two", 'password_file = "%s/password"' % directory)):
+        tables += (
+            '[backends.%s]\ndialect = "jwt-rooms"\nurl = "ws://127.0.0.1:1/ws/{room}"\nuser = "user-%s"\n'
+            'http_base = "http://127.0.0.1:%d/below/%s"\n%s\n[[rooms]]\nname = "%s"\nbackend = "%s"\n'
+            % (name, name, server.server_port, name, password, name, name))
+    world.start(rooms=(), tables=tables)
+    wait_until(lambda: len(server.asked) >= 2, lambda: "both are asked: %r" % server.asked)
+    assert sorted((path, body["username"], body["password"]) for path, body in server.asked[:2]) == [
+        ("/below/one/api/auth/login", "user-one", "as it is"), ("/below/two/api/auth/login", "user-two", "from a file"),
+    ], server.asked
+
+
+# Each sync of the database, or of its log, is a byte in a file.
+COUNTED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int counted(int file, const char *name) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    if (strstr(path, "/chatbridge.db")) {
+        int count = open(getenv("SYNC_FILE"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+        if (count < 0 || write(count, "x", 1) != 1) abort();
+        close(count);
+    }
+    int (*real)(int) = dlsym(RTLD_NEXT, name);
+    return real(file);
+}
+int fsync(int file) { return counted(file, "fsync"); }
+int fdatasync(int file) { return counted(file, "fdatasync"); }
+"""
+
+
+@scenario
+def the_disk_is_awaited_as_often_as_is_set(world):
+    """`normal`: when the log goes into the database; `full`: with each transaction; `off`: never."""
+    library = preloaded(folder(world), COUNTED)
+    counts = {}
+    for sync in ("normal", "full", "off"):
+        directory = folder(world)
+        path = os.path.join(directory, "syncs")
+
+        def count():
+            return os.path.getsize(path) if os.path.exists(path) else 0
+
+        world.start(
+            directory=directory, tables='[storage]\nsync = "%s"\n' % sync, wrapper=("env", library, "SYNC_FILE=" + path))
+        ann = world.irc("ann")
+        before = count()
+        for number in range(20):
+            ann.say("#lobby", "n %d" % number)
+            ann.expect_text("n %d" % number)
+        ann.barrier()
+        talk = count() - before
+        assert world.bridge.terminate() == 0
+        counts[sync] = (talk, count() - before)
+    world.bridge = None
+    assert counts["normal"][0] == 0 < counts["normal"][1], counts
+    assert counts["full"][0] >= 20, counts
+    assert counts["off"] == (0, 0), counts
+    return "syncs while 20 messages are said, and until the end: %r" % counts
+
+
+@scenario
+def the_queue_of_a_client_has_the_size_that_is_set(world):
+    """A client that never reads is disconnected when the kernel's buffers and the queue are full; the kernel's are the same."""
+    dropped = {}
+    for sendq in ("16KiB", "8MiB"):
+        world.start(limits=OPEN_LIMITS + '\nsendq = "%s"' % sendq)
+        ann, remy = world.irc("ann"), world.person("Remy")
+        deaf = socket.socket()
+        world.stack.callback(deaf.close)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", world.bridge.port))
+        deaf.sendall(b"NICK deaf\r\nUSER deaf 0 * :deaf\r\nJOIN #lobby\r\n")
+        ann.expect("JOIN", lambda line: line.source.startswith("deaf!"))
+        said, body = 0, "x" * 400
+        while not any(line.command == "QUIT" and line.source.startswith("deaf!") for line in ann.lines):
+            assert said < 100_000, "after %d messages it is still there" % said
+            for _ in range(200):
+                remy.say(body + str(said))
+                said += 1
+            remy.drain()
+            ann.expect_text(body + str(said - 1))
+        assert "SendQ exceeded" in [line for line in ann.lines if line.command == "QUIT"][0].params[-1]
+        dropped[sendq] = said * len(body)
+        assert world.bridge.terminate() == 0
+    world.bridge = None
+    assert dropped["8MiB"] - dropped["16KiB"] > 4 << 20, dropped
+    return "bytes until then: %r" % dropped

@@ -134,7 +134,7 @@ extension LoginConfiguration {
             usual: "`60s`", example: #""60s""#),
         ConfigurationKey(
             "reauth_on", \.login.staleCodes, .codes,
-            about: "statuses of calls that indicate a stale token; for WebSockets always the default",
+            about: "statuses of calls and handshakes, and close codes of WebSockets, that indicate a stale token",
             usual: "401, 403, 1008, 4001, 4003", example: "[401, 403, 1008, 4001, 4003]"),
         ConfigurationKey(
             "send_as", \.login.sendAs,

@@ -100,7 +100,8 @@ extension TLSSetupError: CustomStringConvertible {
 
 /// Sizes and times of secured connections, each with its unit and reason.
 public enum TLSLimits {
-    /// A handshake takes two or three round trips; a slower peer would occupy 40 KiB of memory for nothing.
+    /// A handshake takes two or three round trips; a slower peer would occupy 40 KiB of memory for nothing. Where we
+    /// connect, the attempt's own time counts.
     public static let handshakeTimeout = Duration.seconds(10)
     /// Accepted connections that may be in their handshake at once. More wait in the kernel's backlog.
     public static let handshakesAtOnce = 1024
