@@ -33,6 +33,7 @@ extension Room {
 
     private func linkCameUp(_ context: RoomsContext) {
         continuity.linkProven(link.proof)
+        report.cameUp(frameCount: link.frameCount)
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         joinBatches.linkCameUp(at: context.now.monotonic)
