@@ -216,6 +216,12 @@ struct Evidence {
 
 // MARK: - Places with a meaning
 
+/// Who the app is, as its own messages say.
+struct OwnPerson {
+    var ids: Set<String> = []
+    var names: Set<String> = []
+}
+
 /// Where the fields of an event are, with reasons.
 struct LearnedFields {
     private(set) var members: [JSONValue.Member] = []

@@ -28,6 +28,32 @@ extension Learner {
         return counters
     }
 
+    /// Doubts about the ids that a description reads.
+    ///
+    /// - Parameter ids: The ids of messages that one rule read, by the number of the frame.
+    /// - Returns: The place and what it is; nil: there is no doubt.
+    public static func doubt(ids: [Int: String], in recording: Recording) -> String? {
+        let learner = Learner(recording)
+        let group = LearnedGroup(frames: learner.evidence.received.filter { ids[$0.index] != nil })
+        let counters = learner.counters(group)
+        let place = group.common.first { leaf in
+            counters[leaf.pointer] != nil && group.frames.allSatisfy { $0.text(leaf.pointer) == ids[$0.index] }
+        }
+        guard let place, let counter = counters[place.pointer] else { return nil }
+        return doubt(place.pointer, counter)
+    }
+
+    static func doubt(_ place: String, _ counter: Counter) -> String {
+        switch counter {
+        case .ofConnection:
+            "\(place) counts all frames by one, so it is no id of messages: once it begins anew, with another connection, "
+                + "messages are lost as duplicates; read another place, or none"
+        case .ofMessages:
+            "\(place) counts by one from the first message on; if it begins anew with each connection, it is no id, and "
+                + "messages are lost: look at a second connection, and take it out then"
+        }
+    }
+
     /// Whether frames of other kinds have a value there too.
     func isOfOtherKinds(_ pointer: String, _ group: LearnedGroup) -> Bool {
         let indexes = Set(group.frames.map(\.index))

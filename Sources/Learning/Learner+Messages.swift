@@ -27,6 +27,9 @@ extension Learner {
         if let sender = fields.pointers["sender.id"] ?? fields.pointers["sender.name"] {
             impersonal = group.sharedPlaces(byAllOf: sender)
         }
+        self.own = OwnPerson(
+            ids: Set(fields.pointers["sender.id"].map { place in own.compactMap { $0.text(place) } } ?? []),
+            names: Set(fields.pointers["sender.name"].map { place in own.compactMap { $0.text(place) } } ?? []))
         addTime(group, to: &fields)
         if let reply { fields.set("replyTo", reply, "") }
         addAttachments(group, text, &fields)
@@ -70,7 +73,22 @@ extension Learner {
     }
 
     func isComplaint(_ frame: LearnedFrame) -> Bool {
-        evidence.kind(of: frame).map { Words.have($0, ["error", "fail", "refus", "reject", "nack", "denied"]) } ?? false
+        evidence.kind(of: frame).map(Words.complain) == true || complaintPlace(frame) != nil
+    }
+
+    /// Where a frame says that something failed, apart from the place that says what it is.
+    func complaintPlace(_ frame: LearnedFrame) -> Leaf? {
+        frame.single.first { leaf in
+            guard leaf.pointer != evidence.kind, leaf.names.count <= 3 else { return false }
+            return switch leaf.value {
+            case .bool(let isGood): !isGood && ["ok", "success"].contains(leaf.key)
+            case .integer(let number): leaf.isError && number != 0
+            case .string(let text):
+                leaf.isError && !text.isEmpty
+                    || ["status", "result", "state"].contains(leaf.key) && Words.isWord(text) && Words.complain(text)
+            default: false
+            }
+        }
     }
 
     private func messageFrames(_ text: String) -> [LearnedFrame] {
@@ -135,10 +153,8 @@ extension Learner {
                     + (isAnswered ? ", and the answer to the app's own message names it" : "")
                     + (evidence.isReferenced(group.frames[0].text(best.pointer) ?? "")
                         ? ", and named again by what the app sent" : ""))
-            if counters[best.pointer] != nil, !isAnswered {
-                reason(
-                    "id: \(best.pointer) counts by one from the first message on; if it begins anew with each connection, "
-                        + "it is no id, and messages are lost: look at a second connection, and take it out then")
+            if let counter = counters[best.pointer], !isAnswered {
+                reason("id: " + Self.doubt(best.pointer, counter))
             }
             if let echoed { fields.set("ref", echoed, "what the app gave its message comes back there") }
         } else if let echoed {

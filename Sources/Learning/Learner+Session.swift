@@ -137,6 +137,14 @@ extension Learner {
         } else if answered == nil, last == nil, let hello = evidence.received.first, !isExplained(hello) {
             findWelcome(hello, evidence.conditions([hello]))
         }
+        let end = sentMessages().first?.frame.index ?? .max
+        let hello = evidence.received.first {
+            $0.index < end && !isExplained($0) && !isPing($0) && !identity($0).members.isEmpty
+        }
+        if !isSelfFound, let hello {
+            let when = evidence.conditions([hello])
+            if when.object?.isEmpty == false { findWelcome(hello, when) }
+        }
         findErrors()
     }
 
@@ -179,19 +187,9 @@ extension Learner {
     /// What the first frame says besides: who we are, the topic, who is there.
     private mutating func findWelcome(_ frame: LearnedFrame, _ when: JSONValue, first: [JSONValue] = []) {
         var rules = first
-        let own = frame.single.filter { leaf in
-            leaf.names.contains { ["you", "self", "me", "myself", "account"].contains($0) }
-        }
-        var identity = LearnedFields()
-        if let id = LearnedGroup.best(
-            own.filter { $0.names.count > 1 || true }, Words.personIDs + ["you", "self", "me"])
-        {
-            identity.set("user.id", id.pointer, "")
-        }
-        if let name = LearnedGroup.best(own, Words.names), name.pointer != identity.pointers["user.id"] {
-            identity.set("user.name", name.pointer, "")
-        }
+        let identity = identity(frame)
         if !identity.members.isEmpty {
+            isSelfFound = true
             rules.append(rule("self", when: when, identity, isFollowed: true, why: "it says who the app is"))
         }
         if let topic = frame.single.first(where: {
@@ -226,6 +224,25 @@ extension Learner {
             rules[rules.count - 1] = .object(last.filter { $0.key != "then" })
         }
         add(rules, when: when, explaining: [frame])
+    }
+
+    /// Where a frame says who the app is: by the name of the place, by what its own messages have, or since it greets.
+    private func identity(_ frame: LearnedFrame) -> LearnedFields {
+        var fields = LearnedFields()
+        let named = frame.single.filter { leaf in
+            leaf.names.contains { ["you", "self", "me", "myself", "account"].contains($0) }
+        }
+        let isGreeting = evidence.words(of: frame).contains { Words.have($0, ["hello", "welcome", "greet", "whoami"]) }
+        let greeted = isGreeting ? LearnedGroup(frames: [frame]).person(besides: []) : nil
+        let id =
+            LearnedGroup.best(named, Words.personIDs + ["you", "self", "me"])
+            ?? frame.single.first { own.ids.contains($0.text ?? "") } ?? greeted?.id
+        if let id { fields.set("user.id", id.pointer, "") }
+        let name =
+            LearnedGroup.best(named, Words.names) ?? frame.single.first { own.names.contains($0.text ?? "") }
+            ?? greeted?.name
+        if let name, name.pointer != id?.pointer { fields.set("user.name", name.pointer, "") }
+        return fields
     }
 
     // MARK: - Pings
@@ -299,7 +316,13 @@ extension Learner {
         for (_, same) in Dictionary(grouping: frames, by: { evidence.kind(of: $0) ?? "" }).sorted(by: {
             $0.key < $1.key
         }) {
-            let leaves = LearnedGroup(frames: same).any.filter { $0.pointer != evidence.kind }
+            // What says of all of them that they failed is neither a code nor a text.
+            let state = same.first.flatMap { complaintPlace($0) }.flatMap { place in
+                !place.isError && same.allSatisfy { $0.value(place.pointer) == place.value } ? place : nil
+            }
+            let leaves = LearnedGroup(frames: same).any.filter {
+                $0.pointer != evidence.kind && $0.pointer != state?.pointer
+            }
             var fields = LearnedFields()
             if let code = LearnedGroup.best(leaves, ["code", "reason", "errorcode", "status", "why"]) {
                 fields.set("code", code.pointer, "")
@@ -320,7 +343,16 @@ extension Learner {
                 fields.set("retry_ms", retry.pointer, "")
             }
             guard fields.pointers["code"] != nil || fields.pointers["text"] != nil else { continue }
-            let when = evidence.conditions(same)
+            let when: JSONValue
+            if let state {
+                let others = (evidence.conditions(same).object ?? []).filter { $0.key != state.pointer }
+                when = .object(others + [.init(state.pointer, state.value)])
+            } else {
+                let places = ["text", "code"].compactMap { fields.pointers[$0] }
+                when = evidence.conditions(
+                    same, exists: places.filter { place in same.allSatisfy { $0.value(place) != nil } })
+            }
+            guard when.object?.isEmpty == false else { continue }
             add([rule("error", when: when, fields, why: "by its name")], when: when, explaining: same)
         }
     }

@@ -45,10 +45,13 @@ public struct Learner {
     var nonce: String?
     /// Places that have one value in the messages of several people.
     var impersonal: Set<String> = []
+    /// Who the app is, by its own messages that came in.
+    var own = OwnPerson()
+    var isSelfFound = false
     var room: String?
     var token = Proposal.Token.none
 
-    private init(_ recording: Recording) { evidence = Evidence(recording) }
+    init(_ recording: Recording) { evidence = Evidence(recording) }
 
     /// Nil: there is no frame with JSON in it.
     public static func propose(_ recording: Recording) -> Proposal? {

@@ -17,6 +17,8 @@ struct Leaf {
     var value: JSONValue
 
     var key: String { names.last ?? "" }
+    /// Whether it is, or is in, what a frame calls its error.
+    var isError: Bool { ["error", "err", "errors"].contains(names.first { $0 != "body" } ?? "") }
     /// Whether both are members of one object.
     func isBeside(_ other: String) -> Bool {
         pointer.lastIndex(of: "/").map { pointer[..<$0] } == other.lastIndex(of: "/").map { other[..<$0] }
@@ -200,6 +202,11 @@ enum Words {
     static let replies = ["replyto", "re", "parent", "inreplyto", "parentid", "reply", "quote", "replytoid", "answers"]
     static let pings = ["ping", "heartbeat", "hb", "keepalive", "beat"]
     static let tokens = ["token", "accesstoken", "jwt", "ticket", "auth", "authtoken", "apikey", "key", "secret"]
+
+    /// Whether the word of a protocol is about a refusal or a failure.
+    static func complain(_ text: String) -> Bool {
+        have(text, ["error", "fail", "refus", "reject", "nack", "denied"])
+    }
 
     /// Whether one of `stems` begins a word of the text: `userTyping` and `typing_start` have `typing`.
     static func have(_ text: String, _ stems: [String]) -> Bool {

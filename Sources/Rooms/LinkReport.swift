@@ -2,18 +2,32 @@ import BridgeTypes
 import Dialects
 import WireBytes
 
-/// An outage of a link, reported once.
+/// An outage of a link, reported once; that of a link that never was up once for each reason.
 package struct LinkOutage {
     package let since: MonotonicInstant
     package private(set) var reason: String
     package let wasUp: Bool
     /// The refusal by the backend, with the next attempt far off, was reported.
     private(set) var isRefusalTold = false
+    private var toldReasons: [String] = []
+    /// Reasons may contain what changes with each attempt.
+    private static let maxToldReasons = 4
 
     init(since: MonotonicInstant, reason: String, wasUp: Bool) {
         self.since = since
         self.reason = reason
         self.wasUp = wasUp
+        toldReasons = [reason]
+    }
+
+    /// Returns whether members are to be notified: the reason is another than those before. A link that was up comes back
+    /// mostly, and how it was down in between says nothing of the room.
+    mutating func fails(_ reason: String) -> Bool {
+        guard !wasUp else { return false }
+        self.reason = reason
+        guard toldReasons.count < Self.maxToldReasons, !toldReasons.contains(reason) else { return false }
+        toldReasons.append(reason)
+        return true
     }
 
     mutating func goesOn(_ reason: String, isRefused: Bool) {
@@ -27,6 +41,13 @@ package final class LinkReport {
     package private(set) var outage: LinkOutage?
     /// The link was not up for longer than ``RoomSettings/giveUpAfter``.
     private(set) var hasFailed = false
+    /// Frames of the session before it was usable, the opening.
+    private var openingFrames: UInt64 = 0
+    private var toldComplaints: [(words: String, at: MonotonicInstant)] = []
+    /// A backend may say something new each time.
+    private static let maxToldComplaints = 8
+    /// After this a complaint is told once more: who is in the room now may not have seen it.
+    private static let complaintMemory: Duration = .seconds(60 * 60)
     private var isOtherRoomNoted = false
     /// Why the last call for a history failed; nil: it did not.
     package private(set) var historyFailure: String?
@@ -35,9 +56,9 @@ package final class LinkReport {
 
     func historyAnswered(failure: String?) { historyFailure = failure }
 
-    /// Returns whether this outage is new.
+    /// Returns whether this outage, or its reason, is new.
     func lost(_ reason: String, wasUp: Bool, at now: MonotonicInstant) -> Bool {
-        guard outage == nil else { return false }
+        if let isNews = outage?.fails(reason) { return isNews }
         outage = LinkOutage(since: now, reason: reason, wasUp: wasUp)
         return true
     }
@@ -46,6 +67,21 @@ package final class LinkReport {
     func refused(_ reason: String) -> Bool {
         guard outage?.isRefusalTold == false else { return false }
         outage?.goesOn(reason, isRefused: true)
+        return true
+    }
+
+    func cameUp(frameCount: UInt64) { openingFrames = frameCount }
+
+    /// Returns whether members are to be notified of what the backend complains about; once for each complaint.
+    ///
+    /// - Parameter frameCount: how many frames of ours the backend may mean. After others than those of the opening it may
+    ///   mean typing, a receipt, or what was answered before.
+    func complained(_ words: String, isUp: Bool, frameCount: UInt64, at now: MonotonicInstant) -> Bool {
+        guard !isUp || frameCount == openingFrames else { return false }
+        toldComplaints.removeAll { now - $0.at >= Self.complaintMemory }
+        guard toldComplaints.count < Self.maxToldComplaints, !toldComplaints.contains(where: { $0.words == words })
+        else { return false }
+        toldComplaints.append((words, now))
         return true
     }
 

@@ -33,6 +33,7 @@ extension Room {
 
     private func linkCameUp(_ context: RoomsContext) {
         continuity.linkProven(link.proof)
+        report.cameUp(frameCount: link.frameCount)
         context.note(
             .info, "upstream-up", "linked to the backend", ["room": settings.name, "host": settings.url.host])
         joinBatches.linkCameUp(at: context.now.monotonic)
@@ -113,8 +114,9 @@ extension Room {
         case .join(let membership) where !membership.isSelf && own.speaking(membership.user) == nil:
             _ = present(membership.user, mayWait: true, context)
         case .leave(let membership) where !membership.isSelf:
-            let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
-            if let person = context.identities.known(key) { remoteLeft(person, reason: nil, isTold: true, context) }
+            if let person = context.identities.known(membership.user, backend: settings.backend) {
+                remoteLeft(person, reason: nil, isTold: true, context)
+            }
         case .join, .leave: break
         case .presence(let presence): presenceReceived(presence, context)
         case .system(let system): show(.announced(link.scrubbed(system.text)))

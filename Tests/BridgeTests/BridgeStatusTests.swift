@@ -73,6 +73,23 @@ struct BridgeStatusTests {
         #expect(room.roundTrip == nil)
     }
 
+    @Test("it tells at once how many messages were sent and not confirmed, and since when")
+    func unconfirmed() throws {
+        let harness = try Self.harness()
+        harness.echoes = false
+        for text in ["first", "second"] {
+            harness.send(1, "PRIVMSG #lobby :\(text)")
+            harness.advance(by: .seconds(2))
+        }
+        let sent = try #require(Self.status(harness).rooms.first)
+        #expect(sent.queued == 2 && sent.unconfirmed == 2 && sent.oldestUnconfirmedFor == .seconds(4))
+        // With ids of the client's they are sent again, and may have arrived no more than others.
+        harness.acceptsConnections = false
+        harness.endTransport(0, reason: "the connection was reset")
+        let lost = try #require(Self.status(harness).rooms.first)
+        #expect(lost.queued == 2 && lost.unconfirmed == 0 && lost.oldestUnconfirmedFor == nil)
+    }
+
     @Test("a refusal counts as one, and other failures apart")
     func refusals() throws {
         let harness = try Self.harness()

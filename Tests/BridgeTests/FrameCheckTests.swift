@@ -59,6 +59,36 @@ struct FrameCheckTests {
             checked.lines == [#"{"event":{"kind":"message","text":"hi"}}"#, #"{"drop":"not-object"}"#])
     }
 
+    @Test("an id that counts all frames of the connection is doubted, and one that a message has of its own is not")
+    func countedIDs() {
+        let toml = """
+            [dialects.mine]
+            decode = [{ when = { "/op" = "msg" }, event = "message", fields = { id = "/ID", text = "/txt" } }]
+            [[rooms]]
+            name = "a"
+            url = "ws://h/"
+            dialect = "mine"
+            """
+        let frames = """
+            {"op":"hi","seq":4}
+            {"op":"msg","seq":5,"no":71,"txt":"a"}
+            {"op":"act","seq":6}
+            {"op":"msg","seq":7,"no":75,"txt":"b"}
+            """
+        func warned(_ id: String, _ frames: String) -> String {
+            check(
+                ["chatbridge.toml": toml.replacing("ID", with: id), "f": frames], CheckOptions(frame: "f")
+            ).errors
+        }
+        #expect(
+            warned("seq", frames).hasPrefix("warning: rule 0 reads the id of messages there: /seq counts all frames"))
+        #expect(warned("no", frames) == "")
+        let messages = frames.split(separator: "\n").filter { $0.contains("msg") }.joined(separator: "\n")
+        #expect(warned("no", messages) == "")
+        let counted = (1...2).map { "{\"op\":\"msg\",\"no\":\($0),\"txt\":\"a\"}" }.joined(separator: "\n")
+        #expect(warned("no", counted).contains("/no counts by one from the first message on"))
+    }
+
     @Test("--event needs no wrapping")
     func events() {
         let event = #"{"kind":"typing","state":"start","id":"1","at":1000,"sender":{"id":"A","name":"Ada"}}"#

@@ -146,6 +146,24 @@ struct LiveCommandTests {
             ])
     }
 
+    @Test("messages that wait for a confirmation are told apart from those that wait to be sent")
+    func unconfirmed() throws {
+        func notes(_ counts: String) throws -> [String] {
+            let text = Self.status.replacing("\"queued\":1,\"oldest_queued_for\":61.0", with: counts)
+            return StatusScreen(status: try JSONValue(parsing: text)).lines(TextScreen()).filter { $0.contains("wait") }
+                .dropFirst().map { $0 }
+        }
+        #expect(
+            try notes(#""queued":3,"oldest_queued_for":61.0,"unconfirmed":2,"oldest_unconfirmed_for":59.0"#) == [
+                "support: 3 messages wait, the oldest for 1m",
+                "support: 2 sent messages wait for the backend's confirmation, the oldest for 59s",
+            ])
+        #expect(
+            try notes(#""queued":1,"oldest_queued_for":5.0,"unconfirmed":1,"oldest_unconfirmed_for":5.0"#) == [
+                "support: 1 sent message waits for the backend's confirmation, the oldest for 5s"
+            ])
+    }
+
     @Test("numbers of another program at the socket do no harm")
     func strangeNumbers() throws {
         let text = Self.status.replacing("\"retry_in\":7.2", with: "\"retry_in\":1e300")

@@ -19,6 +19,7 @@ struct TemplateRoomTests {
     private static func harness(
         limit: Int = 100, accounts: [AccountSettings] = [], connect: ConnectPolicy = .always,
         dialect: any Dialect = EnvelopeDialect(), listsRooms: Bool = false,
+        roomDialect: any Dialect = EnvelopeDialect(),
         server: ((AccountStage.Call) -> Result<BackendCallResponse, BackendCallFailure>?)? = nil
     ) throws -> BridgeHarness {
         @Sendable func room(_ name: String) -> RoomSettings? {
@@ -26,7 +27,7 @@ struct TemplateRoomTests {
                 return nil
             }
             var room = RoomSettings(
-                name: name, backend: "main", dialect: EnvelopeDialect(), url: url, upstreamRoom: name)
+                name: name, backend: "main", dialect: roomDialect, url: url, upstreamRoom: name)
             room.ping = .zero
             room.connect = connect
             return room
@@ -131,6 +132,32 @@ struct TemplateRoomTests {
         harness.disconnect(1)
         #expect(!harness.bridge.irc.directory.hasJoins)
         #expect(harness.violations == [])
+    }
+
+    @Test("who is in a room that the backend refuses is told each reason once, however often it is tried")
+    func refusedRoom() throws {
+        let harness = try Self.harness(roomDialect: StubDialect())
+        Self.enter(harness, 1)
+        harness.acceptsConnections = false
+        harness.send(1, "JOIN #ghost")
+        func notices() -> [String] {
+            harness.takeLines(1).compactMap { $0.firstMatch(of: #/ NOTICE #ghost :\*\*\* (.*)/#).map { String($0.1) } }
+        }
+        harness.refuse(1, status: 404)
+        #expect(
+            notices().map { $0.contains("no link to chat.example at the moment: the server answered 404") } == [true])
+        for status in [404, 500, 404, 500, 500] {
+            harness.advance(by: .seconds(40))
+            harness.refuse(1, status: status)
+        }
+        #expect(notices().map { $0.hasPrefix("chat.example cannot be reached: the server answered 500") } == [true])
+        harness.advance(by: .seconds(40))
+        harness.accept(1)
+        #expect(notices().map { $0.hasPrefix("This room is linked to chat.example now") }.first == true)
+        for _ in 0..<3 { harness.sendFrame(1, #"{"kind":"error","code":"4404","text":"no such room"}"#) }
+        #expect(notices() == ["chat.example reports an error: no such room."])
+        harness.sendFrame(1, #"{"kind":"error","code":"E7","text":"","ref":"of the first frame"}"#)
+        #expect(notices() == ["chat.example reports an error: E7."])
     }
 
     @Test("without a template an unknown channel is none")

@@ -69,6 +69,16 @@ struct ConfigurationChangeTests {
             "[server]\nnetwork = \"x\"\nmotd = \"y\"\n[log]\nlevel = \"debug\"\n" + lobby,
             "keys-changed server.motd; keys-deferred server.network log.level"),
         Row(
+            "the secret of a key that needs a restart", "[identity]\npassword = \"one\"\n" + lobby,
+            "[identity]\npassword = \"two\"\n" + lobby, "keys-deferred identity.password"),
+        Row(
+            "the token of a listener for HTTP",
+            "[[http]]\nbind = \"http://127.0.0.1:9000\"\nserve = [\"metrics\"]\ntoken = \"\(String(repeating: "a", count: 32))\"\n"
+                + lobby,
+            "[[http]]\nbind = \"http://127.0.0.1:9000\"\nserve = [\"metrics\"]\ntoken = \"\(String(repeating: "b", count: 32))\"\n"
+                + lobby,
+            "keys-deferred http.0.token"),
+        Row(
             "a listener", lobby, "[[listeners]]\nbind = \"irc://127.0.0.1:7000\"\n" + lobby,
             "keys-deferred listeners.0.bind"),
     ]

@@ -118,6 +118,64 @@ struct LearnerTests {
         #expect(reasons.contains { $0.hasPrefix("encode.message: /seq was 5") })
     }
 
+    private static let hellos = [
+        // By what the app's own message has.
+        (#"{"type":"hello","data":{"user_id":"u1","login":"ann","version":3}}"#, ["/data/user_id", "/data/login"]),
+        (#"{"type":"session","session":"u1"}"#, ["/session", nil]),
+        // By the names of the places, or since it greets.
+        (#"{"type":"init","me":{"id":"x9","name":"Ann B."}}"#, ["/me/id", "/me/name"]),
+        (#"{"type":"welcome","user_id":"x9"}"#, ["/user_id", nil]),
+        (#"{"type":"version","number":"u2"}"#, [nil, nil]),
+    ]
+
+    @Test("a frame that says who the app is, also before the app has sent anything, gives a rule", arguments: hellos)
+    func hello(_ hello: String, _ places: [String?]) throws {
+        let text = """
+            {"dir":"in","frame":\(hello)}
+            {"dir":"out","frame":{"type":"join","room":"ops"}}
+            {"dir":"in","frame":{"type":"joined","room":"ops"}}
+            {"dir":"out","frame":{"type":"say","room":"ops","text":"learn-1"}}
+            {"dir":"in","frame":{"type":"said","room":"ops","id":"m71","text":"learn-1","from":{"id":"u1","name":"ann"}}}
+            {"dir":"in","frame":{"type":"said","room":"ops","id":"m75","text":"learn-2","from":{"id":"u2","name":"bob"}}}
+            """
+        let proposal = try #require(Learner.propose(Recording(parsing: Array(text.utf8), limits: JSONLimits())))
+        let rule = proposal.description["decode"]?.array?.first { $0["event"]?.string == "self" }
+        #expect(["user.id", "user.name"].map { rule?["fields"]?[$0]?.string } == places)
+        _ = try CustomDefinition(proposal.description)
+    }
+
+    private static let errors = [
+        (#"{"status":"FAIL","error":{"code":"E5","message":"no such room"},"seq":4}"#, "/status", "/error/message"),
+        (#"{"type":"error","message":"no such room"}"#, "/type", "/message"),
+        (#"{"type":"reply","ok":false,"why":"no such room"}"#, "/ok", nil),
+        (#"{"error":"no such room"}"#, "/error", "/error"),
+        (#"{"status":"OK","error":"","seq":4}"#, nil, nil),
+    ]
+
+    @Test("a frame that says that something failed, in any of the usual ways, gives a rule", arguments: errors)
+    func complaint(_ error: String, _ condition: String?, _ place: String?) throws {
+        let text = """
+            {"dir":"out","frame":{"type":"join","room":"ops"}}
+            {"dir":"in","frame":{"type":"joined","room":"ops"}}
+            {"dir":"out","frame":{"type":"say","room":"ops","text":"learn-1"}}
+            {"dir":"in","frame":{"type":"said","room":"ops","id":"m71","text":"learn-1","from":{"id":"u1","name":"ann"}}}
+            {"dir":"in","frame":{"type":"reply","ok":true,"n":4}}
+            {"dir":"in","frame":\(error)}
+            """
+        let proposal = try #require(Learner.propose(Recording(parsing: Array(text.utf8), limits: JSONLimits())))
+        let rules = proposal.description["decode"]?.array ?? []
+        let rule = rules.first { $0["event"]?.string == "error" }
+        #expect((rule == nil) == (condition == nil), "\(proposal.text)")
+        if let condition { #expect(rule?["when"]?[condition] != nil, "\(proposal.text)") }
+        #expect(rule?["fields"]?["text"]?.string == place)
+        let dialect = CustomDialect(try CustomDefinition(proposal.description), name: "x")
+        let decoded = Array(error.utf8).withUnsafeBytes {
+            dialect.decode($0, isBinary: false, context: DialectContext(room: "ops"))
+        }
+        guard condition != nil else { return }
+        guard case .error? = decoded.events?.first else { return #expect(Bool(false), "\(decoded)") }
+    }
+
     @Test("ids that count from the first message on are doubted")
     func doubtedIDs() throws {
         func proposal(_ more: String) throws -> Proposal {

@@ -62,7 +62,80 @@ struct IdentityMapTests {
     @Test("a user without an id is identified by name")
     func nameIsID() {
         #expect(meet(nil, "Remy").id == meet(nil, "Remy").id)
-        #expect(meet(nil, "Remy").id != meet("1", "Remy").id)
+        #expect(meet(nil, "Remy").id != meet(nil, "remy").id)
+        #expect(meet(nil, "Remy").id != meet(nil, "Remy", backend: "other").id)
+    }
+
+    @Test("an id that comes with the name of a user known by name alone is that user's", arguments: [true, false])
+    func nameGetsID(isPresent: Bool) {
+        let bob = meet(nil, "bob")
+        if isPresent { map.entered(bob.id) }
+        let identified = meet("1", "bob")
+        #expect(identified.id == bob.id && nick(bob.id) == "bob")
+        #expect(identified.identifiedFrom == Person.RemoteKey(backend: "chat", id: nil, name: "bob"))
+        // From then on the id, and the name alone, are theirs.
+        #expect(meet("1", "bob") == IdentityMap.Resolution(id: bob.id, realnameChanged: false))
+        #expect(meet(nil, "bob").id == bob.id)
+        #expect(map.known(ChatPerson(name: "bob"), backend: "chat") == bob.id)
+        #expect(map.count == 1)
+        map.remove(bob.id)
+        #expect(map.known(ChatPerson(name: "bob"), backend: "chat") == nil)
+    }
+
+    @Test("a second id of that name is another user, who does not become the one behind the name alone")
+    func secondID() {
+        let bob = meet(nil, "bob")
+        map.entered(bob.id)
+        meet("1", "bob")
+        let other = meet("2", "bob")
+        #expect(other.id != bob.id && nick(other.id) == "bob2" && nick(bob.id) == "bob")
+        #expect(meet(nil, "bob").id == bob.id)
+        map.left(bob.id, isReported: true, now: at(1))
+        #expect(meet("2", "bob", at: 2).id == other.id && meet("1", "bob", at: 2).id == bob.id)
+        // Who has an id already takes over no one by a new name.
+        let carol = meet(nil, "carol")
+        map.entered(carol.id)
+        #expect(meet("2", "carol", at: 60).id == other.id && nick(other.id) == "carol2")
+        #expect(meet("3", "Carol", at: 60).id != carol.id && meet("3", "carol", backend: "other").id != carol.id)
+    }
+
+    @Test("a user known by name alone who gets an id has the nick over a restart, and one row in the store")
+    func nameGetsIDStored() {
+        var rows: [ChatPerson: StoredIdentity] = [:]
+        func keep(_ map: IdentityMap) {
+            map.persist(
+                by: { change in
+                    switch change {
+                    case .identity(let known):
+                        rows[ChatPerson(id: known.person.id, name: known.person.id == nil ? known.person.name : nil)] =
+                            known
+                    case .removeIdentity(_, let person): rows[person] = nil
+                    default: break
+                    }
+                }, wall: { ChatTimestamp(milliseconds: 1000) })
+        }
+        func restarted() -> IdentityMap {
+            let next = IdentityMap(settings())
+            keep(next)
+            next.restore(
+                Array(rows.values), now: Now(monotonic: at(2), wall: ChatTimestamp(milliseconds: 2000)))
+            return next
+        }
+        func meet(_ map: IdentityMap, _ id: String?, _ name: String) -> String? {
+            map[
+                map.resolve(
+                    ChatPerson(id: id.map { ChatID($0) }, name: name), backend: "chat", authenticated: true, now: at(3)
+                ).id]?.nick
+        }
+        keep(map)
+        #expect(meet(map, nil, "bob") == "bob")
+        var next = restarted()
+        #expect(meet(next, "1", "bob") == "bob" && next.count == 1)
+        #expect(rows.count == 1 && rows.values.first?.person == ChatPerson(id: ChatID("1"), name: "bob"))
+        next = restarted()
+        #expect(meet(next, nil, "bob") == "bob" && meet(next, "1", "bob") == "bob" && next.count == 1)
+        #expect(next.person(nick: "bob")?.person.account == "1@chat")
+        #expect(meet(next, "2", "bob") == "bob2")
     }
 
     @Test("IRC users may not take a nick that is taken, reserved or confusable with one")

@@ -60,6 +60,8 @@ extension Bridge {
             upstreamUsers: room.upstreamCount, clients: room.locals.count, queued: room.waitingCountOfAll,
             queueLimit: room.settings.queueMaxMessages,
             oldestQueuedFor: room.waitingSince.map { now.monotonic - $0 },
+            unconfirmed: room.unconfirmedCount,
+            oldestUnconfirmedFor: room.unconfirmedSince.map { now.monotonic - $0 },
             down: room.traffic.down, up: room.traffic.up,
             lastMessageAt: room.traffic.lastMessageAt, undecodable: room.droppedFrames.values.reduce(0, +),
             tokenEndsAt: backends[room.settings.backend]?.expiresAt.map { Self.wall($0, now) },

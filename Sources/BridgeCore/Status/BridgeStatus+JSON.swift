@@ -72,13 +72,15 @@ extension RoomStatus {
         for (key, number) in [
             ("upstream_users", upstreamUsers), ("clients", clients), ("messages_in", messagesIn),
             ("messages_out", messagesOut), ("undecodable", undecodable), ("queued", queued),
-            ("queue_limit", queueLimit),
+            ("queue_limit", queueLimit), ("unconfirmed", unconfirmed),
         ] {
             writer.key(text: key)
             writer.integer(Int64(number))
         }
         writer.key("oldest_queued_for")
         writer.seconds(oldestQueuedFor)
+        writer.key("oldest_unconfirmed_for")
+        writer.seconds(oldestUnconfirmedFor)
         writer.key("last_message_at")
         writer.time(lastMessageAt)
         writer.key("token_ends_at")

@@ -44,6 +44,10 @@ public struct RoomStatus: Equatable, Sendable {
     public var queueLimit: Int
     /// Since the oldest of them was accepted; nil: there are none.
     public var oldestQueuedFor: Duration?
+    /// Of these, how many were sent: the backend may have them.
+    public var unconfirmed: Int
+    /// Since the oldest of those was accepted; nil: there are none.
+    public var oldestUnconfirmedFor: Duration?
     package var down: RoomTraffic.Counts
     package var up: RoomTraffic.Counts
     public var lastMessageAt: ChatTimestamp?

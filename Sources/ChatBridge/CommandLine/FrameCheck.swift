@@ -47,11 +47,25 @@ struct FrameCheck {
             return ExitCode.noInput
         }
         var isComplete = true
+        var recording = Recording()
+        var messageIDs: [Int64: [Int: String]] = [:]
         for document in documents {
             let event = event(document, isAsked: options.event != nil)
             let line = event.map(check.encoded) ?? check.decoded(document)
             if line["drop"] != nil { isComplete = false }
             output(line.text + "\n")
+            guard event == nil else { continue }
+            if let rule = line["rule"]?.integer, line["event"]?["kind"]?.string == "message",
+                let id = line["event"]?["id"]?.string
+            {
+                messageIDs[rule, default: [:]][recording.frames.count] = id
+            }
+            recording.add(RecordedFrame(isSent: false, text: String(decoding: document, as: UTF8.self)))
+        }
+        for (rule, ids) in messageIDs.sorted(by: { $0.key < $1.key }) {
+            if let doubt = Learner.doubt(ids: ids, in: recording) {
+                errors("warning: rule \(rule) reads the id of messages there: \(doubt)\n")
+            }
         }
         return isComplete ? ExitCode.ok : ExitCode.data
     }

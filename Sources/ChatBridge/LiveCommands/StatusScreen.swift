@@ -50,6 +50,9 @@ struct StatusScreen {
         func has(_ kind: StatusTrouble.Kind, _ room: String) -> Bool {
             troubles.contains { $0["kind"]?.string == kind.rawValue && $0["subject"]?.string == "room \(room)" }
         }
+        func age(_ seconds: JSONValue?) -> String {
+            seconds?.double.map { ", the oldest for \(ShortSpan.text(seconds: Self.whole($0)))" } ?? ""
+        }
         var notes: [String] = []
         for reason in status["reasons"]?.array ?? [] {
             if let text = reason.string { notes.append("not ready: \(text)") }
@@ -59,11 +62,15 @@ struct StatusScreen {
             if let reason = room["reason"]?.string, room["state"]?.string != "up", !has(.link, name) {
                 notes.append("\(name): \(reason)")
             }
-            if let queued = room["queued"]?.integer, queued > 0, !has(.queue, name) {
-                let age = room["oldest_queued_for"]?.double.map {
-                    ", the oldest for \(ShortSpan.text(seconds: Self.whole($0)))"
-                }
-                notes.append("\(name): \(queued) message\(queued == 1 ? " waits" : "s wait")\(age ?? "")")
+            let unconfirmed = room["unconfirmed"]?.integer ?? 0
+            if let queued = room["queued"]?.integer, queued > unconfirmed, !has(.queue, name) {
+                notes.append(
+                    "\(name): \(queued) message\(queued == 1 ? " waits" : "s wait")" + age(room["oldest_queued_for"]))
+            }
+            if unconfirmed > 0 {
+                notes.append(
+                    "\(name): \(unconfirmed) sent message\(unconfirmed == 1 ? " waits" : "s wait") for the backend's "
+                        + "confirmation" + age(room["oldest_unconfirmed_for"]))
             }
             if let end = Self.time(room["token_ends_at"]), end > now, !has(.token, name) {
                 notes.append("\(name): token ends in \(ShortSpan.text(seconds: (end - now) / 1000))")

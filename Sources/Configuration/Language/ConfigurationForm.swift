@@ -9,7 +9,7 @@ struct ConfigurationForm<Value>: Sendable {
     let shape: ConfigurationShape
     let read: @Sendable (ConfigurationNode, inout Value, inout ConfigurationReader) -> Void
     /// Nil leaves the key out of a printed configuration.
-    let write: @Sendable (Value) -> ConfigurationNode?
+    var write: @Sendable (Value) -> ConfigurationNode?
     /// Sets a value to another; of a table, only what its keys fill.
     var copy: @Sendable (_ from: Value, _ to: inout Value) -> Void = { $1 = $0 }
 }
@@ -414,7 +414,7 @@ extension ConfigurationForm {
 
     /// A table with arbitrary keys, in written order. A later layer adds to it and replaces equal keys (compared
     /// case-insensitively).
-    static func map<Element: Sendable>(
+    static func map<Element: Hashable & Sendable>(
         of noun: String, dash: Bool = false, key: @escaping @Sendable (Element) -> String,
         parse: @escaping @Sendable (_ key: String, _ text: String) throws(MapError) -> Element,
         print: @escaping @Sendable (Element) -> String
@@ -441,7 +441,7 @@ extension ConfigurationForm {
                 }
             }
         } write: { elements in
-            .table(elements.map { (key($0), ConfigurationNode(.string(print($0)))) }, inline: true)
+            .table(elements.map { (key($0), .hiding($0, as: print($0))) }, inline: true)
         }
     }
 }

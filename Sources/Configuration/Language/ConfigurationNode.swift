@@ -94,6 +94,15 @@ struct ConfigurationNode: Equatable, Sendable {
 
     /// For printing: whether a table stands on one line. The reader does not care.
     var isInline = false
+    /// For comparing: the hash of a secret that is printed blank.
+    private var secretHash: Int?
+
+    /// A value that is printed as `text`, without the secret in it, and is equal only where that is.
+    static func hiding(_ secret: some Hashable, as text: String = Secret.blank) -> Self {
+        var node = Self(.string(text))
+        node.secretHash = secret.hashValue
+        return node
+    }
 
     struct Entry: Equatable, Sendable {
         var key: String

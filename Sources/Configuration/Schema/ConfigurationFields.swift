@@ -8,11 +8,13 @@ import WireBytes
 extension ConfigurationForm where Value == UpstreamURL? {
     /// Placeholders are filled in after all of a room is known; see ``ConfigurationLoader``.
     static var upstreamURL: Self {
-        text("a URL such as \"ws://127.0.0.1:8080/chat\"") { text throws(AddressError) in
+        var form = text("a URL such as \"ws://127.0.0.1:8080/chat\"") { text throws(AddressError) in
             .some(try UpstreamURL(parsing: text))
         } print: {
             $0?.description
         }
+        form.write = { url in url.map { .hiding($0, as: $0.description) } }
+        return form
     }
 }
 
@@ -37,13 +39,13 @@ extension ConfigurationForm {
     }
 
     /// A text that is never printed.
-    static func hidden<Wrapped>(
+    static func hidden<Wrapped: Hashable & Sendable>(
         accept: @escaping @Sendable (String, ConfigurationNode, inout Value, inout ConfigurationReader) -> Void
     ) -> Self where Value == Wrapped? {
         Self(expected: "a string", shape: .leaf) { node, value, reader in
             if let text = reader.string(node) { accept(text, node, &value, &reader) }
         } write: {
-            $0 == nil ? nil : ConfigurationNode(.string(Secret.blank))
+            $0.map { .hiding($0) }
         }
     }
 }

@@ -56,7 +56,7 @@ package struct LoginConfiguration: Equatable, Sendable {
 }
 
 /// One member of a JSON body. The text may be a password.
-package struct LoginField: Equatable, Sendable {
+package struct LoginField: Hashable, Sendable {
     package var name: String
     package var text: Secret
 }

@@ -22,7 +22,7 @@ package struct IRCNetworkAddress: Equatable, Sendable, CustomStringConvertible {
 }
 
 /// A room and its channel on an IRC network.
-package struct MirroredChannel: Equatable, Sendable {
+package struct MirroredChannel: Hashable, Sendable {
     package var room: String
     package var channel: String
 
@@ -39,7 +39,7 @@ package struct MirroredChannel: Equatable, Sendable {
 }
 
 /// The key of a channel, mode `+k`.
-package struct MirroredChannelKey: Equatable, Sendable {
+package struct MirroredChannelKey: Hashable, Sendable {
     /// Whose channel it is of.
     package var room: String
     package var key: Secret

@@ -45,7 +45,7 @@ extension ConfigurationForm where Value == SecretSource? {
                 value = .text(Secret(text))
             }
         } write: { source in
-            if case .text = source { ConfigurationNode(.string(Secret.blank)) } else { nil }
+            if case .text(let secret) = source { .hiding(secret) } else { nil }
         }
     }
 

@@ -36,7 +36,7 @@ extension ConfigurationForm where Value == UpstreamProxy {
             case .environment: ConfigurationNode(.string(""))
             case .off: ConfigurationNode(.string("off"))
             case .proxy(let proxy):
-                ConfigurationNode(.string("http://\(proxy.hasCredentials ? Secret.blank + "@" : "")\(proxy)"))
+                .hiding(proxy, as: "http://\(proxy.hasCredentials ? Secret.blank + "@" : "")\(proxy)")
             }
         }
     }

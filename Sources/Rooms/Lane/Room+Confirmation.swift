@@ -2,6 +2,7 @@ import BridgeTypes
 import ChatModel
 import Dialects
 import Digests
+import HTTPProtocol
 import Identities
 import Media
 import Upstream
@@ -79,16 +80,29 @@ extension Room {
             let bare = Self.bare(ref)
             if lane === self.lane, refusesHistory(ref, or: bare, words, context) { return }
             entry = lane.refuse(ref, or: bare)
-            if entry == nil, !actionRefused(ref: ref, over: lane.id, words, context) {
-                _ = actionRefused(ref: bare, over: lane.id, words, context)
+            if entry == nil, !actionRefused(ref: ref, over: lane.id, words, context),
+                !actionRefused(ref: bare, over: lane.id, words, context)
+            {
+                tellComplaint(error, lane, words, context)
             }
         } else if !error.isFatal, maySend(lane) {
-            entry = takeOnlyInFlight(lane, words, context)
+            entry = takeOnlyInFlight(error, lane, words, context)
+        } else {
+            tellComplaint(error, lane, words, context)
         }
         guard let entry else { return }
         failed(entry, why: "the backend refused it (\(words))", lane, context)
         arm(lane, context)
         releaseDecided(context)
+    }
+
+    /// A complaint about the opening explains why the room is silent. Where it ends the link, the outage tells it.
+    private func tellComplaint(_ error: ChatError, _ lane: SendLane, _ words: String, _ context: RoomsContext) {
+        guard lane === self.lane, own.isEmpty, error.roomState != .unknown, lane.link.isUp || !error.isFatal,
+            report.complained(
+                words, isUp: lane.link.isUp, frameCount: lane.link.frameCount, at: context.now.monotonic)
+        else { return }
+        notice("\(settings.url.host) reports an error: \(words.hasSuffix(".") ? words : words + ".")")
     }
 
     private func refusesHistory(_ ref: String, or bare: String, _ words: String, _ context: RoomsContext) -> Bool {
@@ -101,12 +115,15 @@ extension Room {
 
     /// A complaint without a reference concerns the only thing in flight, and is ignored where there are several: it
     /// might report another user's message as refused. Returns a message; an action is handled here.
-    private func takeOnlyInFlight(_ lane: SendLane, _ words: String, _ context: RoomsContext) -> OutboxEntry? {
+    private func takeOnlyInFlight(
+        _ error: ChatError, _ lane: SendLane, _ words: String, _ context: RoomsContext
+    ) -> OutboxEntry? {
         let now = context.now.monotonic
         let messages = lane.outbox.inFlight
         let actions = pendingActions.countInFlight(
             over: lane.id, within: UnidentifiedMessages.complaintWindow, now: now)
         guard messages + actions == 1 else {
+            if messages + actions == 0 { tellComplaint(error, lane, words, context) }
             context.note(
                 .warn, "complaint-unclear", "the backend refused something and does not say which message it means",
                 ["room": lane.link.settings.name])

@@ -20,6 +20,12 @@ extension Room {
     /// The number of queued and unconfirmed messages over any link.
     package var waitingCountOfAll: Int { lanes.reduce(0) { $0 + $1.outbox.count } }
 
+    /// The number of sent and unconfirmed messages over any link.
+    package var unconfirmedCount: Int { lanes.reduce(0) { $0 + $1.outbox.nextToWrite } }
+
+    /// When the oldest of these was accepted; nil: there is none.
+    package var unconfirmedSince: MonotonicInstant? { lanes.compactMap(\.outbox.oldestSentAcceptedAt).min() }
+
     /// No message is queued or unconfirmed, over any link.
     package var isSilent: Bool { lanes.allSatisfy(\.outbox.isEmpty) }
 

@@ -212,6 +212,10 @@ struct Outbox {
     var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
     /// The number of ``entries`` that may be on the wire.
     var nextToWrite: Int { lists.count(.open) + lists.count(.written) }
+    /// When the oldest of these was accepted, of each of the two.
+    var oldestSentAcceptedAt: MonotonicInstant? {
+        [lists.first(.open), lists.first(.written)].compactMap { slot in slot.flatMap { lists[$0]?.acceptedAt } }.min()
+    }
     var hasUnknown: Bool { !unknownAuthors.isEmpty }
     var unknownCount: Int { unknownAuthors.values.reduce(0, +) }
     var oldestUnknown: OutboxEntry? { hasUnknown ? lists.first(.open).flatMap { lists[$0] } : nil }
