@@ -292,6 +292,8 @@ package final class IdentityMap {
     /// Whether this is the person's display name.
     package func isCalled(_ id: PersonID, _ realname: String) -> Bool { people[id]?.person.realname == realname }
 
+    package func nick(of id: PersonID) -> String? { people[id]?.person.nick }
+
     /// The clients of an IRC user; none of an upstream one.
     package func clients(of id: PersonID) -> ShortList<ClientID> { people[id]?.person.clients ?? [] }
 
