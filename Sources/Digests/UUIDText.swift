@@ -4,7 +4,8 @@ public enum UUIDv5 {
     ///
     /// Source: RFC 9562 §5.5.
     public static func make(namespace: [UInt8], name: String) -> String {
-        UUIDText.format(SHA1.hash(namespace + Array(name.utf8)), version: 5)
+        let digest = SHA1.hash(namespace + Array(name.utf8))
+        return UUIDText.format(version: 5) { digest[$0] }
     }
 }
 
@@ -15,8 +16,7 @@ public enum UUIDv4 {
     /// Source: RFC 9562 §5.4.
     public static func make(using rng: inout some RandomNumberGenerator) -> String {
         let (a, b) = (rng.next(), rng.next())
-        let bytes = (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? a : b) >> UInt64(8 * ($0 % 8))) }
-        return UUIDText.format(bytes, version: 4)
+        return UUIDText.format(version: 4) { UInt8(truncatingIfNeeded: ($0 < 8 ? a : b) >> UInt64(8 * ($0 % 8))) }
     }
 }
 
@@ -51,8 +51,8 @@ public enum UUIDText {
         return bytes
     }
 
-    /// The first 16 of `bytes` in upper case, with the version and variant bits set. Missing bytes count as zero.
-    static func format(_ bytes: [UInt8], version: UInt8) -> String {
+    /// 16 bytes in upper case, with the version and variant bits set.
+    static func format(version: UInt8, _ byte: (Int) -> UInt8) -> String {
         String(unsafeUninitializedCapacity: 36) { text in
             var end = 0
             func add(_ character: UInt8) {
@@ -63,7 +63,7 @@ public enum UUIDText {
                 nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "A") - 10 + nibble
             }
             for index in 0..<16 {
-                var byte = index < bytes.count ? bytes[index] : 0
+                var byte = byte(index)
                 if index == 6 { byte = byte & 0x0F | version << 4 }
                 if index == 8 { byte = byte & 0x3F | 0x80 }
                 if index == 4 || index == 6 || index == 8 || index == 10 { add(UInt8(ascii: "-")) }

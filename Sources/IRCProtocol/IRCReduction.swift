@@ -98,9 +98,15 @@ public enum IRCReductionTable {
 
     private static let rowsByCommand = Dictionary(grouping: commands, by: \.command)
 
+    /// A bit for each command with a row; nearly all other commands have another, and need no look-up.
+    private static let commandBits = commands.reduce(0) { $0 | bit(of: $1.command) }
+
+    private static func bit(of command: String) -> UInt64 {
+        1 << (command.utf8.reduce(0) { $0 &* 7 &+ UInt64($1) } & 63)
+    }
+
     static func rows(for command: String) -> [CommandRow] {
-        // Nearly every line; it saves the look-up.
-        command == "PRIVMSG" ? [] : rowsByCommand[command] ?? []
+        commandBits & bit(of: command) == 0 ? [] : rowsByCommand[command] ?? []
     }
 
     static func capability(forTag name: String) -> IRCCapability {

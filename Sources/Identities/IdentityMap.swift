@@ -307,6 +307,8 @@ package final class IdentityMap {
         return (sender.name.map { person.realname == $0 } ?? true) && (sender.id == nil || key.id == sender.id)
     }
 
+    package func nick(of id: PersonID) -> String? { people[id]?.person.nick }
+
     /// The clients of an IRC user; none of an upstream one.
     package func clients(of id: PersonID) -> ShortList<ClientID> { people[id]?.person.clients ?? [] }
 

@@ -10,16 +10,24 @@ package final class WhowasHistory {
     }
 
     private var entries: [Entry] = []
+    /// The oldest, once they are as many as are kept: the next one takes its place.
+    private var oldest = 0
 
     package init() {}
 
     package func record(_ person: Person, at: ChatTimestamp) {
-        if entries.count >= Self.capacity { entries.removeFirst() }
-        entries.append(Entry(person: person, leftAt: at))
+        let entry = Entry(person: person, leftAt: at)
+        guard entries.count >= Self.capacity else { return entries.append(entry) }
+        entries[oldest] = entry
+        oldest = (oldest + 1) % Self.capacity
     }
 
-    package func forget(_ matches: (Person) -> Bool) { entries.removeAll { matches($0.person) } }
+    private var inOrder: [Entry] { Array(entries[oldest...] + entries[..<oldest]) }
+
+    package func forget(_ matches: (Person) -> Bool) {
+        (entries, oldest) = (inOrder.filter { !matches($0.person) }, 0)
+    }
 
     /// Entries for which `matches` holds, newest first.
-    package func find(_ matches: (Person) -> Bool) -> [Entry] { entries.reversed().filter { matches($0.person) } }
+    package func find(_ matches: (Person) -> Bool) -> [Entry] { inOrder.reversed().filter { matches($0.person) } }
 }

@@ -137,8 +137,10 @@ extension Bridge {
     /// - Parameters:
     ///   - wasUp: the link's state before the event.
     ///   - taken: the number of accepted log-ins before the event.
-    func noteLink(_ link: UpstreamSession, of room: RoomID, backend: String, wasUp: Bool, taken: UInt64) {
-        guard let account = backends[backend], wasUp || link.loginsTaken != taken else { return }
+    func noteLink(
+        _ link: UpstreamSession, of room: RoomID, backend: @autoclosure () -> String, wasUp: Bool, taken: UInt64
+    ) {
+        guard link.loginsTaken != taken || wasUp && !link.isUp, let account = backends[backend()] else { return }
         if link.loginsTaken != taken { account.accepted(by: room) }
         if !link.isUp, let usable = link.evictedAfter { account.evicted(room, after: usable) }
     }

@@ -4,9 +4,11 @@ import Transport
 
 /// The driver's view of a listener: the origin of its clients, and their STS policy.
 struct ClientListener {
-    var bind: ListenerAddress
+    let bind: ListenerAddress
     /// ``bind`` as text, which all its clients share.
     let label: String
+    private let isLoopback: Bool
+    private let allowsLogin: Bool
     /// Proxies trusted for client addresses.
     var proxies = TrustedPeers()
     /// Nil: clients speak IRC as it is.
@@ -22,6 +24,7 @@ struct ClientListener {
     init(bind: ListenerAddress) {
         self.bind = bind
         label = bind.description
+        (isLoopback, allowsLogin) = (bind.isLoopback, bind.allowsLogin)
     }
 
     init(_ listener: ListenerConfiguration, serverName: String) {
@@ -43,7 +46,7 @@ struct ClientListener {
         var origin = ClientOrigin(
             address: address, isLocal: peer.isLoopback || proxies.contains(peer),
             // Clients of a proxy are remote, even on a loopback listener.
-            isListenerLocal: bind.isLoopback && proxies.isEmpty, allowsLogin: bind.allowsLogin,
+            isListenerLocal: isLoopback && proxies.isEmpty, allowsLogin: allowsLogin,
             sts: announcement(requestedName: requestedName))
         origin.isUnixSocket = bind.isUnixSocket
         origin.listener = label

@@ -123,14 +123,17 @@ extension IRCServer {
         while true {
             let before = cursor
             guard let personID = room.slots.next(&cursor) else { break }
-            guard let person = context.identities[personID] else { continue }
-            let name = room.moderation.prefixes(of: personID) + (withHosts ? person.source : person.nick)
-            guard names.isEmpty || names.utf8.count + 1 + name.utf8.count <= budget else {
+            let shown =
+                withHosts ? context.identities[personID]?.source : context.identities.nick(of: personID)
+            guard let shown else { continue }
+            let prefixes = room.moderation.prefixes(of: personID)
+            guard names.isEmpty || names.utf8.count + 1 + prefixes.utf8.count + shown.utf8.count <= budget else {
                 cursor = before
                 break
             }
             if !names.isEmpty { names += " " }
-            names += name
+            names += prefixes
+            names += shown
         }
         guard !names.isEmpty else {
             return .last(session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"))

@@ -97,8 +97,7 @@ package class SendLane {
     package final var isIdle: Bool { !outbox.hasQueued && pendingReceipts.isEmpty }
 
     /// Queues a message; it is written when allowed.
-    final func submit(_ entry: OutboxEntry, _ context: RoomsContext) {
-        var entry = entry
+    final func submit(_ entry: consuming OutboxEntry, _ context: RoomsContext) {
         if context.isDurable {
             entry.state = .accepting(context.ledger.next)
             persistAcceptance(entry, context)

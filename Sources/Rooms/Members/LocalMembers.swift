@@ -18,9 +18,11 @@ package final class LocalMember: MemberSlot {
     // Most members have not typed anything yet.
     private var typist: Typist?
 
-    private struct Typist {
+    private final class Typist {
         var typing: OutgoingTyping?
-        var sentAt: MonotonicInstant?
+        let sentAt: MonotonicInstant?
+
+        init(_ typing: OutgoingTyping, sentAt: MonotonicInstant?) { (self.typing, self.sentAt) = (typing, sentAt) }
     }
 
     init(
@@ -59,7 +61,7 @@ package final class LocalMember: MemberSlot {
 
     /// - Parameter sentAt: time of the notification to the backend; nil: none.
     func types(_ typing: OutgoingTyping, sentAt: MonotonicInstant? = nil) {
-        typist = Typist(typing: typing, sentAt: sentAt ?? typist?.sentAt)
+        typist = Typist(typing, sentAt: sentAt ?? typist?.sentAt)
     }
 
     func stopsTyping() {
@@ -86,6 +88,8 @@ package final class LocalMembers {
     /// Ids of members that left or changed their nick, oldest first. Their last messages may still be echoed, and must
     /// not be taken for a stranger's.
     private var retired: [ChatID] = []
+    /// The same ids: hardly a user who enters has left before.
+    private var retiredIDs: Set<ChatID> = []
 
     package var count: Int { byClient.count }
     package var isEmpty: Bool { byClient.isEmpty }
@@ -110,7 +114,7 @@ package final class LocalMembers {
 
     private func adopt(_ member: LocalMember) {
         byPuppet.insert(member)
-        retired.removeAll { $0 == member.puppet }
+        if retiredIDs.remove(member.puppet) != nil { retired.removeAll { $0 == member.puppet } }
     }
 
     /// Another client of a person speaks for them after this one's end.
@@ -139,7 +143,7 @@ package final class LocalMembers {
 
     /// - Returns: an id that is no longer recognised.
     func retire(_ puppet: ChatID) -> ChatID? {
-        retired.append(puppet)
-        return retired.count > Self.maxRetired ? retired.removeFirst() : nil
+        if retiredIDs.insert(puppet).inserted { retired.append(puppet) }
+        return retired.count > Self.maxRetired ? retiredIDs.remove(retired.removeFirst()) : nil
     }
 }

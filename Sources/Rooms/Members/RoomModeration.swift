@@ -89,7 +89,12 @@ package final class RoomModeration {
 
     /// `@`, `+`, both or none, the highest first.
     package func prefixes(of person: PersonID) -> String {
-        (operators.contains(person) ? "@" : "") + (voiced.contains(person) ? "+" : "")
+        switch (operators.contains(person), voiced.contains(person)) {
+        case (false, false): ""
+        case (true, false): "@"
+        case (false, true): "+"
+        case (true, true): "@+"
+        }
     }
 
     /// Returns whether it changed.

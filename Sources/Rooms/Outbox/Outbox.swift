@@ -139,10 +139,16 @@ struct OutboxEntry {
 
     var turn: OutboxTurns.Line { line ?? .author(origin.puppet) }
 
+    var link: OutboxTurns.Link {
+        OutboxTurns.Link(author: origin.puppet, client: origin.client, group: part?.group, place: place)
+    }
+
     /// The id in the store.
     var storedID: ChatID? { part?.whole ?? message.id }
 
     mutating func markShown() { isShown = true }
+
+    mutating func change(_ body: (inout Self) -> Void) { body(&self) }
 
     /// Reassigns it to a placeholder author.
     mutating func disown(as nobody: ChatID) { origin.disown(as: nobody) }
@@ -231,30 +237,24 @@ struct Outbox {
         turns.next(passingOver: waitsForUnknown ? unknownAuthors : [:])
     }
 
-    mutating func append(_ entry: OutboxEntry) {
-        if case .accepting = entry.state {
-            enter(lists.append(entry, to: .accepting), entry)
-        } else {
-            enter(queue(entry), entry)
-        }
+    mutating func append(_ entry: consuming OutboxEntry) {
+        let isAccepting = entry.isAccepting
+        let slot = lists.append(entry, to: isAccepting ? .accepting : .queued)
+        if !isAccepting { takeTurn(slot) }
+        enter(slot)
     }
 
-    private mutating func queue(_ entry: OutboxEntry) -> Int {
-        let slot = lists.append(entry, to: .queued)
-        takeTurn(slot, entry)
-        return slot
-    }
-
-    private mutating func takeTurn(_ slot: Int, _ entry: OutboxEntry) {
-        let line = turns.append(slot, entry)
+    private mutating func takeTurn(_ slot: Int) {
+        guard let link = lists[slot]?.link, let turn = lists[slot]?.turn else { return }
+        let line = turns.append(slot, link, turn: turn)
         lists.modify(slot) { $0.line = line }
     }
 
-    private mutating func enter(_ slot: Int, _ entry: OutboxEntry) {
-        if let id = entry.message.id { slots[id] = slot }
-        if !entry.isWaitAnnounced { unannounced.append((slot, lists.serial(of: slot))) }
-        if let part = entry.part {
-            pieces[part.group, default: Pieces(leading: entry.confirmedPieces)].slots.insert(slot)
+    private mutating func enter(_ slot: Int) {
+        if let id = lists[slot]?.message.id { slots[id] = slot }
+        if lists[slot]?.isWaitAnnounced == false { unannounced.append((slot, lists.serial(of: slot))) }
+        if let part = lists[slot]?.part {
+            pieces[part.group, default: Pieces(leading: lists[slot]?.confirmedPieces ?? 0)].slots.insert(slot)
         }
     }
 
@@ -268,7 +268,7 @@ struct Outbox {
             let slot = lists.insert(
                 entry, into: isUnknown ? .open : .queued, before: isUnknown ? firstOpen : firstQueued,
                 olderThan: oldest)
-            enter(slot, entry)
+            enter(slot)
             if isUnknown { countUnknown(entry) } else { queued.append((slot, entry)) }
         }
         for (item, line) in zip(queued, turns.restore(queued)) { lists.modify(item.slot) { $0.line = line } }
@@ -345,7 +345,7 @@ struct Outbox {
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
         for slot in slots.values where lists[slot]?.origin.puppet == author {
             lists.modify(slot) { $0.origin.disown(as: nobody) }
-            if let entry = lists[slot] { turns.reattribute(slot, entry) }
+            if let link = lists[slot]?.link { turns.reattribute(slot, link) }
         }
         turns.release()
         if let count = unknownAuthors.removeValue(forKey: author) { unknownAuthors[nobody, default: 0] += count }
@@ -367,7 +367,7 @@ struct Outbox {
             }
             change(slot, to: .queued)
             lists.move(slot, to: .queued)
-            if let entry = lists[slot] { takeTurn(slot, entry) }
+            takeTurn(slot)
         }
         guard let last = refused.max(), last > ticket else { return gone }
         var slot = lists.first(.accepting)
@@ -400,7 +400,7 @@ struct Outbox {
     private mutating func withdraw(_ slot: Int) {
         change(slot, to: .queued)
         lists.move(slot, to: .queued, before: lists.first(.queued))
-        if let entry = lists[slot] { turns.putBack(slot, entry) }
+        if let link = lists[slot]?.link { turns.putBack(slot, link) }
     }
 
     /// Ends a pause that is over.
@@ -523,7 +523,7 @@ struct Outbox {
             entry.state = .unknownAfterDisconnect
             (entry.acceptedAt, entry.unknownSince, entry.missedAt) = (now, now, nil)
             let slot = lists.insert(entry, into: .open, before: first, olderThan: nil)
-            enter(slot, entry)
+            enter(slot)
             countUnknown(entry)
         }
     }
@@ -637,8 +637,8 @@ struct Outbox {
             if !isFirst { piece.isWaitAnnounced = true }
             isFirst = false
             let at = lists.insert(piece, into: list, before: slot, olderThan: slot)
-            if list == .queued { turns.insert(at, piece, before: slot) }
-            enter(at, piece)
+            if list == .queued { turns.insert(at, piece.link, before: slot) }
+            enter(at)
             if piece.state == .unknownAfterDisconnect { countUnknown(piece) }
         }
         _ = remove(slot)

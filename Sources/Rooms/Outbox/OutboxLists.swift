@@ -57,11 +57,7 @@ struct OutboxLists {
     /// Lent, since entries are large: one property of an entry costs no copy of the others.
     subscript(slot: Int) -> OutboxEntry? { _read { yield slots[slot].entry } }
 
-    mutating func modify(_ slot: Int, _ body: (inout OutboxEntry) -> Void) {
-        guard var entry = slots[slot].entry.take() else { return }
-        body(&entry)
-        slots[slot].entry = entry
-    }
+    mutating func modify(_ slot: Int, _ body: (inout OutboxEntry) -> Void) { slots[slot].entry?.change(body) }
 
     /// The entries of a list, first to last. Walks all of it.
     func entries(_ name: Name) -> [OutboxEntry] {
@@ -86,14 +82,14 @@ struct OutboxLists {
 
     // MARK: - Changes
 
-    mutating func append(_ entry: OutboxEntry, to name: Name) -> Int {
+    mutating func append(_ entry: consuming OutboxEntry, to name: Name) -> Int {
         insert(entry, into: name, before: nil, olderThan: nil)
     }
 
     /// - Parameters:
     ///   - before: a slot of that list; nil: at its end.
     ///   - newer: the entry that was accepted next; nil: none.
-    mutating func insert(_ entry: OutboxEntry, into name: Name, before: Int?, olderThan newer: Int?) -> Int {
+    mutating func insert(_ entry: consuming OutboxEntry, into name: Name, before: Int?, olderThan newer: Int?) -> Int {
         let slot: Int
         if let used = free.popLast() {
             slot = used
@@ -113,12 +109,11 @@ struct OutboxLists {
     }
 
     mutating func remove(_ slot: Int) -> OutboxEntry? {
-        guard let entry = slots[slot].entry else { return nil }
+        guard let entry = slots[slot].entry.take() else { return nil }
         unlink(slot)
         let (older, newer) = (slots[slot].older, slots[slot].newer)
         if let older { slots[older].newer = newer } else { oldest = newer }
         if let newer { slots[newer].older = older } else { newest = older }
-        slots[slot].entry = nil
         free.append(slot)
         // Memory of a long outage is released.
         if free.count == slots.count {

@@ -38,53 +38,58 @@ struct OutboxTurns {
         case client(ClientID)
     }
 
-    private struct Link {
-        /// Nil: the slot is not queued.
-        var line: Line?
-        var previous: Int?
-        var next: Int?
+    /// What the turns know of an entry.
+    struct Link {
+        /// The number of its line; nil: the slot is not queued.
+        fileprivate var line: Int?
+        fileprivate var previous: Int?
+        fileprivate var next: Int?
         /// The message of a piece.
-        var group: UInt64?
-        var author: ChatID?
-        var client: ClientID?
+        fileprivate var group: UInt64?
+        fileprivate var author: ChatID?
+        fileprivate var client: ClientID?
         /// See ``OutboxEntry/place``.
-        var place: UInt64 = 0
+        fileprivate var place: UInt64 = 0
 
-        init() {}
+        fileprivate init() {}
 
-        init(_ entry: OutboxEntry) {
-            group = entry.part?.group
-            author = entry.origin.puppet
-            client = entry.origin.client
-            place = entry.place
+        init(author: ChatID, client: ClientID?, group: UInt64?, place: UInt64) {
+            (self.author, self.client, self.group, self.place) = (author, client, group, place)
         }
-
-        var members: [Member] { [author.map { .author($0) }, client.map { .client($0) }].compactMap { $0 } }
     }
 
     private struct Ends {
+        let line: Line
         var first: Int?
         var last: Int?
         var isInRing = false
         /// Entries up to here must wait, until a release.
         var passed: Int?
         var passedAtRelease = 0
+
+        init(_ line: Line) { self.line = line }
     }
 
+    /// The number of the line `again`, which is always there.
+    private static let again = 0
+
     private var links: [Link] = []
-    private var lines: [Line: Ends] = [:]
+    /// The lines by number; that of a line that is gone is given to another.
+    private var ends = [Ends(.again)]
+    private var numbers: [Line: Int] = [:]
+    private var freeNumbers: [Int] = []
     /// The line in which a member has entries, and their number. The line `again` is not counted: it comes first
     /// anyway.
-    private var places: [Member: (line: Line, count: Int)] = [:]
+    private var places: [Member: (line: Int, count: Int)] = [:]
     /// The lines whose turn comes, from ``head`` on.
-    private var ring: [Line] = []
+    private var ring: [Int] = []
     private var head = 0
     /// Lines out of the ring whose entries must wait.
-    private var blocked: [Line] = []
+    private var blocked: [Int] = []
     private var releases = 0
     private var count = 0
     /// The line and the message of the last piece taken.
-    private var underway: (line: Line, group: UInt64)?
+    private var underway: (line: Int, group: UInt64)?
 
     // MARK: - The choice
 
@@ -92,30 +97,28 @@ struct OutboxTurns {
     ///
     /// - Parameter waiting: authors who have to wait.
     mutating func next(passingOver waiting: [ChatID: Int]) -> Int? {
-        if let slot = first(of: .again, waiting) { return slot }
+        if let slot = first(of: Self.again, waiting) { return slot }
         if let (line, group) = underway, let slot = first(of: line, waiting), links[slot].group == group { return slot }
         while head < ring.count {
             let line = ring[head]
             if let slot = first(of: line, waiting) { return slot }
             head += 1
-            guard let ends = lines[line] else { continue }
-            lines[line]?.isInRing = false
-            if ends.first == nil { lines[line] = nil } else { blocked.append(line) }
+            ends[line].isInRing = false
+            if ends[line].first == nil { drop(line) } else { blocked.append(line) }
         }
         return nil
     }
 
-    private mutating func first(of line: Line, _ waiting: [ChatID: Int]) -> Int? {
-        guard let ends = lines[line] else { return nil }
-        guard !waiting.isEmpty else { return ends.first }
-        var passed = ends.passedAtRelease == releases ? ends.passed : nil
-        var slot = passed.map { links[$0].next } ?? ends.first
+    private mutating func first(of line: Int, _ waiting: [ChatID: Int]) -> Int? {
+        guard !waiting.isEmpty else { return ends[line].first }
+        var passed = ends[line].passedAtRelease == releases ? ends[line].passed : nil
+        var slot = passed.map { links[$0].next } ?? ends[line].first
         while let at = slot, let author = links[at].author, waiting[author] != nil {
             passed = at
             slot = links[at].next
         }
-        lines[line]?.passed = passed
-        lines[line]?.passedAtRelease = releases
+        ends[line].passed = passed
+        ends[line].passedAtRelease = releases
         return slot
     }
 
@@ -133,11 +136,11 @@ struct OutboxTurns {
             }
         }
         let group = links[slot].group
-        if line != .again {
-            underway = group.map { (home, $0) }
-        } else if let group, let rest = lines[home]?.first, links[rest].group == group {
+        if line != Self.again {
+            underway = group.map { (line, $0) }
+        } else if let group, let own = numbers[home], let rest = ends[own].first, links[rest].group == group {
             // Retransmitted entries may also lie in front of a message whose first pieces are confirmed.
-            underway = (home, group)
+            underway = (own, group)
         }
         remove(slot)
     }
@@ -149,110 +152,138 @@ struct OutboxTurns {
         blocked = []
     }
 
-    private mutating func awake(_ line: Line) {
-        guard line != .again, lines[line]?.first != nil, lines[line]?.isInRing == false else { return }
-        lines[line]?.isInRing = true
+    private mutating func awake(_ line: Int) {
+        guard line != Self.again, ends[line].first != nil, !ends[line].isInRing else { return }
+        ends[line].isInRing = true
         ring.append(line)
     }
 
     // MARK: - Insertion and removal
 
     /// Appends to the entry's line. Returns that line.
-    mutating func append(_ slot: Int, _ entry: OutboxEntry) -> Line {
-        let link = Link(entry)
-        let line = link.members.lazy.compactMap { [places] in places[$0]?.line }.first ?? entry.turn
+    ///
+    /// - Parameter turn: its line where neither its author nor its client has an entry.
+    mutating func append(_ slot: Int, _ link: Link, turn: Line) -> Line {
+        let line =
+            link.author.flatMap { places[.author($0)]?.line } ?? link.client.flatMap { places[.client($0)]?.line }
+            ?? number(of: turn)
         enter(slot, link, line, before: nil)
-        return line
+        return ends[line].line
     }
 
     /// Inserts restored entries in front of newer ones of the same authors. Returns their lines.
     mutating func restore(_ left: [(slot: Int, entry: OutboxEntry)]) -> [Line] {
-        var fronts: [Line: Int?] = [:]
+        var fronts: [Int: Int?] = [:]
         return left.map { slot, entry in
-            let link = Link(entry)
-            let line = places[.author(entry.origin.puppet)]?.line ?? entry.turn
-            let front = fronts[line] ?? lines[line]?.first
+            let line = places[.author(entry.origin.puppet)]?.line ?? number(of: entry.turn)
+            let front = fronts[line] ?? ends[line].first
             fronts.updateValue(front, forKey: line)
-            enter(slot, link, line, before: front)
-            return line
+            enter(slot, entry.link, line, before: front)
+            return ends[line].line
         }
     }
 
     /// Inserts an entry that was chosen before, in the order of choice.
-    mutating func putBack(_ slot: Int, _ entry: OutboxEntry) {
+    mutating func putBack(_ slot: Int, _ link: Link) {
         // Few entries stand in front of it.
-        var before = lines[.again]?.first
-        while let at = before, links[at].place < entry.place { before = links[at].next }
-        enter(slot, Link(entry), .again, before: before)
+        var before = ends[Self.again].first
+        while let at = before, links[at].place < link.place { before = links[at].next }
+        enter(slot, link, Self.again, before: before)
     }
 
     /// Inserts in front of another, in the same line.
-    mutating func insert(_ slot: Int, _ entry: OutboxEntry, before other: Int) {
+    mutating func insert(_ slot: Int, _ link: Link, before other: Int) {
         guard let line = links[other].line else { return }
-        enter(slot, Link(entry), line, before: other)
+        enter(slot, link, line, before: other)
     }
 
-    private mutating func enter(_ slot: Int, _ link: Link, _ line: Line, before: Int?) {
+    private mutating func enter(_ slot: Int, _ link: Link, _ line: Int, before: Int?) {
         while links.count <= slot { links.append(Link()) }
-        var ends = lines[line] ?? Ends()
-        let previous = before.map { links[$0].previous } ?? ends.last
+        let previous = before.map { links[$0].previous } ?? ends[line].last
         links[slot] = link
         links[slot].line = line
         links[slot].previous = previous
         links[slot].next = before
-        if let previous { links[previous].next = slot } else { ends.first = slot }
+        if let previous { links[previous].next = slot } else { ends[line].first = slot }
         if let before {
             links[before].previous = slot
-            ends.passed = nil
+            ends[line].passed = nil
         } else {
-            ends.last = slot
+            ends[line].last = slot
         }
-        lines[line] = ends
         count += 1
-        if line != .again { for member in link.members { join(member, line) } }
+        if line != Self.again { join(link, line) }
         awake(line)
     }
 
     mutating func remove(_ slot: Int) {
-        guard links.indices.contains(slot), let line = links[slot].line, var ends = lines[line] else { return }
+        guard links.indices.contains(slot), let line = links[slot].line else { return }
         let link = links[slot]
-        if let previous = link.previous { links[previous].next = link.next } else { ends.first = link.next }
-        if let next = link.next { links[next].previous = link.previous } else { ends.last = link.previous }
-        if ends.passed == slot { ends.passed = link.previous }
-        // A line that is in the ring is dropped when its turn comes.
-        lines[line] = ends.first == nil && !ends.isInRing ? nil : ends
+        if let previous = link.previous { links[previous].next = link.next } else { ends[line].first = link.next }
+        if let next = link.next { links[next].previous = link.previous } else { ends[line].last = link.previous }
+        if ends[line].passed == slot { ends[line].passed = link.previous }
         links[slot] = Link()
-        if line != .again { for member in link.members { leave(member) } }
+        if line != Self.again { leave(link) }
         count -= 1
-        guard count == 0 else { return }
+        guard count == 0 else {
+            // A line that is in the ring is dropped when its turn comes.
+            if ends[line].first == nil, !ends[line].isInRing { drop(line) }
+            return
+        }
         // Memory of a long outage is released.
-        ring.removeAll(keepingCapacity: ring.count <= 1024)
-        lines = [:]
+        let isSmall = ring.count <= 1024 && ends.count <= 1024
+        ring.removeAll(keepingCapacity: isSmall)
+        numbers.removeAll(keepingCapacity: isSmall)
+        freeNumbers.removeAll(keepingCapacity: isSmall)
+        ends.removeAll(keepingCapacity: isSmall)
+        ends.append(Ends(.again))
         blocked = []
         head = 0
+        underway = nil
     }
 
     /// No slot holds an entry any more, queued or not: memory of a long outage is released. Not earlier, since the next
     /// entry in a high slot would have all lower ones made again.
     mutating func slotsReleased() { links.removeAll(keepingCapacity: links.count <= 1024) }
 
-    private mutating func join(_ member: Member, _ line: Line) {
-        let place = places[member] ?? (line, 0)
-        places[member] = (place.line, place.count + 1)
+    // MARK: - Lines and members
+
+    private mutating func number(of line: Line) -> Int {
+        if line == .again { return Self.again }
+        if let number = numbers[line] { return number }
+        let number = freeNumbers.popLast() ?? ends.count
+        if number == ends.count { ends.append(Ends(line)) } else { ends[number] = Ends(line) }
+        numbers[line] = number
+        return number
+    }
+
+    private mutating func drop(_ line: Int) {
+        guard line != Self.again else { return }
+        numbers[ends[line].line] = nil
+        freeNumbers.append(line)
+    }
+
+    private mutating func join(_ link: Link, _ line: Int) {
+        if let author = link.author { places[.author(author), default: (line, 0)].count += 1 }
+        if let client = link.client { places[.client(client), default: (line, 0)].count += 1 }
+    }
+
+    private mutating func leave(_ link: Link) {
+        if let author = link.author { leave(.author(author)) }
+        if let client = link.client { leave(.client(client)) }
     }
 
     private mutating func leave(_ member: Member) {
-        guard let place = places[member] else { return }
-        places[member] = place.count > 1 ? (place.line, place.count - 1) : nil
+        guard let index = places.index(forKey: member) else { return }
+        if places.values[index].count > 1 { places.values[index].count -= 1 } else { places.remove(at: index) }
     }
 
     /// The entry has another author now.
-    mutating func reattribute(_ slot: Int, _ entry: OutboxEntry) {
+    mutating func reattribute(_ slot: Int, _ new: Link) {
         guard links.indices.contains(slot), let line = links[slot].line else { return }
-        let new = Link(entry)
-        if line != .again {
-            for member in links[slot].members { leave(member) }
-            for member in new.members { join(member, line) }
+        if line != Self.again {
+            leave(links[slot])
+            join(new, line)
         }
         links[slot].author = new.author
         links[slot].client = new.client
