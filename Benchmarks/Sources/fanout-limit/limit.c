@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_FD = 65536, READ_BYTES = 256 << 10, BODY_BYTES = 100, HELD_BYTES = 1024, BODY_AT = 155, TEMPLATE_BYTES = 192 };
+enum { MAX_FD = 65536, READ_BYTES = 256 << 10, HELD_BYTES = 1024, BODY_AT = 155, BEHIND_BODY = 26, TEMPLATE_BYTES = 192 };
 
 // What a client did not take at once, and what has come of its last line.
 struct client {
@@ -122,8 +122,9 @@ static void upstream_readable(struct room *room) {
         if (held - at < length) break;
         memcpy(out + filled, room->prefix, room->prefix_count);
         filled += room->prefix_count;
-        memcpy(out + filled, in + at + 4 + BODY_AT, BODY_BYTES);
-        filled += BODY_BYTES;
+        size_t body = length - 4 - BODY_AT - BEHIND_BODY;
+        memcpy(out + filled, in + at + 4 + BODY_AT, body);
+        filled += body;
         out[filled++] = '\r';
         out[filled++] = '\n';
         at += length;

@@ -9,7 +9,7 @@
 //   mode=idle     memory of a client
 //   mode=stop     as down at a rate, before and after one client stops reading
 //
-// irc=PORT of the relay, rooms, clients (client i is in room i modulo rooms), messages, rate a second (0: as fast as they are
+// irc=PORT of the relay, rooms, clients (client i is in room i modulo rooms), messages, body bytes of each, rate a second (0: as fast as they are
 // heard), window of messages or registrations under way together, refilled when half of it is empty, tls=1, idle seconds.
 // The relay's process number comes on standard input once its IRC port is open. CPU is that of all its threads.
 
@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WARM_UP = 200, BODY_BYTES = 100, BUCKETS = 4096, MAX_FD = 65536, TAIL = 512, STOPPED_RECEIVE_BYTES = 4096 };
+enum { WARM_UP = 200, LEAST_BODY = 40, MOST_BODY = 400, BUCKETS = 4096, MAX_FD = 65536, TAIL = 1024, STOPPED_RECEIVE_BYTES = 4096 };
 
 struct room {
     int upstream;
@@ -52,8 +52,8 @@ struct client {
     enum { CONNECTED, WELCOME, JOINED, LISTENING, ANSWERED } state;
 };
 
-static struct { char mode[8]; int irc, rooms, clients, messages, rate, window, tls, idle; } with = {
-    .mode = "down", .rooms = 1, .clients = 1, .messages = 1, .window = 64};
+static struct { char mode[8]; int irc, rooms, clients, messages, rate, window, tls, idle, body; } with = {
+    .mode = "down", .rooms = 1, .clients = 1, .messages = 1, .window = 64, .body = 100};
 static struct room *rooms;
 static struct client *clients, *client_of[MAX_FD];
 static struct room *room_of[MAX_FD];
@@ -160,16 +160,18 @@ static void accept_websocket(int listener) {
     watch(fd);
 }
 
+// The bytes of a message's text: its number, and as many words as are asked for.
 static void body(char *out, uint32_t number) {
-    static const char text[] = "message number 000000000 of the benchmark, with as many words as people use: a hundred bytes in all.";
-    _Static_assert(sizeof text == BODY_BYTES + 1, "a body of 100 bytes");
-    memcpy(out, text, BODY_BYTES);
+    static const char beginning[] = "message number 000000000 of the benchmark, ", words[] = "with as many words as people use, and ";
+    memcpy(out, beginning, LEAST_BODY);
+    for (int i = LEAST_BODY; i < with.body; i++) out[i] = words[(i - LEAST_BODY) % (sizeof words - 1)];
     for (int i = 23; i > 14; i--, number /= 10) out[i] = '0' + number % 10;
+    out[with.body - 1] = '.';
 }
 
 // Each message is a send of its own, as a backend's are.
 static void speak(struct room *room) {
-    char out[512], text[BODY_BYTES + 1] = "";
+    char out[1024], text[MOST_BODY + 1] = "";
     body(text, room->sent);
     int length = snprintf(out + 4, sizeof out - 4,
                           "{\"event\":\"message\",\"message_id\":\"6B29FC40-CA47-1067-B31D-%012X\",\"sender_id\":"
@@ -337,14 +339,14 @@ static void prepare_lines(uint32_t messages_a_room) {
         speak(room);
     }
     settle();
-    char first[BODY_BYTES];
+    char first[MOST_BODY];
     body(first, 0);
     for (int i = 0; i < with.clients; i++) {
         struct client *c = &clients[i];
         struct room *room = c->room;
-        char *end = c->tail + c->tail_count, *text = memmem(c->tail, c->tail_count, first, BODY_BYTES);
+        char *end = c->tail + c->tail_count, *text = memmem(c->tail, c->tail_count, first, with.body);
         char *line = text ? memrchr(c->tail, '\n', text - c->tail) : 0;
-        if (!line || text + BODY_BYTES + 2 != end) fail("client %d got no first message: %.*s", i, (int)c->tail_count, c->tail);
+        if (!line || text + with.body + 2 != end) fail("client %d got no first message: %.*s", i, (int)c->tail_count, c->tail);
         line++;
         if (!room->lines) {
             room->line_bytes = end - line;
@@ -415,10 +417,10 @@ static void backend_readable(struct room *room) {
         char *text = memmem(payload, length, "\"body\":\"", 8), *name = memmem(payload, length, "\"sender_name\":\"c", 16);
         if (!text || !name) continue; // news of clients
         uint32_t author = strtoul(name + 16, 0, 10);
-        char wanted[BODY_BYTES];
+        char wanted[MOST_BODY];
         if (author >= (uint32_t)with.clients) fail("nobody is client %u", author);
         body(wanted, clients[author].arrived++);
-        if (memcmp(text + 8, wanted, BODY_BYTES)) fail("client %u: %.*s came instead of %.*s", author, BODY_BYTES, text + 8, BODY_BYTES, wanted);
+        if (memcmp(text + 8, wanted, with.body)) fail("client %u: %.*s came instead of %.*s", author, with.body, text + 8, with.body, wanted);
         under_way--;
         backend_heard++;
     }
@@ -435,10 +437,10 @@ static void run_up(uint32_t messages) {
         if (under_way <= (uint32_t)with.window / 2)
             for (; said < messages && under_way < (uint32_t)with.window; said++, under_way++) {
                 struct client *c = &clients[next++ % with.clients];
-                char line[BODY_BYTES + 16] = "PRIVMSG #r0 :";
+                char line[MOST_BODY + 16] = "PRIVMSG #r0 :";
                 body(line + 13, c->said++);
-                memcpy(line + 13 + BODY_BYTES, "\r\n", 2);
-                say(c, line, 15 + BODY_BYTES);
+                memcpy(line + 13 + with.body, "\r\n", 2);
+                say(c, line, 15 + with.body);
             }
         turn(10);
     }
@@ -525,7 +527,7 @@ static void run_stop(void) {
 int main(int argc, char **argv) {
     struct { const char *key; int *value; } keys[] = {
         {"irc", &with.irc}, {"rooms", &with.rooms}, {"clients", &with.clients}, {"messages", &with.messages},
-        {"rate", &with.rate}, {"window", &with.window}, {"tls", &with.tls}, {"idle", &with.idle}};
+        {"rate", &with.rate}, {"window", &with.window}, {"tls", &with.tls}, {"idle", &with.idle}, {"body", &with.body}};
     for (int i = 1; i < argc; i++) {
         char *value = strchr(argv[i], '=');
         if (!value++) return 64;
@@ -534,6 +536,7 @@ int main(int argc, char **argv) {
             if (!strncmp(argv[i], keys[k].key, value - argv[i] - 1)) *keys[k].value = atoi(value);
     }
     int down = !strcmp(with.mode, "down"), up = !strcmp(with.mode, "up"), joins = !strcmp(with.mode, "join");
+    if (with.body < LEAST_BODY || with.body > MOST_BODY) return 64;
     int idle = !strcmp(with.mode, "idle"), stop = !strcmp(with.mode, "stop");
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
