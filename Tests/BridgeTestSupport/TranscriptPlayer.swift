@@ -183,7 +183,7 @@ public final class TranscriptPlayer {
             }
             for chunk in chunks { harness.send(client, "AUTHENTICATE " + chunk) }
         case "password": answerPassword(client, words.dropFirst().first ?? "")
-        case "is": introduce(client, Array(words.dropFirst()))
+        case "is": introduce(client, words.dropFirst().map(TranscriptText.expand))
         case "closes":
             harness.disconnect(client, reason: words.count > 1 ? words.dropFirst().joined(separator: " ") : "Gone")
         case "stalls": harness.setSlow(client, true)

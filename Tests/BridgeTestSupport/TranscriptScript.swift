@@ -196,7 +196,7 @@ enum TranscriptText {
     }
 
     /// `{ab*3}` becomes `ababab`. JSON's braces never hold a `*` and digits before the next `}`.
-    private static func expand(_ text: String) -> String {
+    static func expand(_ text: String) -> String {
         guard let match = text.firstMatch(of: /\{([^{}*]+)\*([0-9]+)\}/), let count = Int(match.2) else { return text }
         return String(text[..<match.range.lowerBound]) + String(repeating: String(match.1), count: count)
             + expand(String(text[match.range.upperBound...]))

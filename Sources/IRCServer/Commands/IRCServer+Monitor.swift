@@ -47,7 +47,8 @@ extension IRCServer {
     }
 
     private func tellMonitorsFull(_ targets: [String], _ session: IRCSession) {
-        for line in pack(targets, besides: session.displayNick.utf8.count + 40) {
+        // `100 ` and ` :Monitor list is full.`.
+        for line in lines(of: targets, separator: ",", after: 27, to: session) {
             session.appendLine(.errMonListFull, String(Monitors.maxTargets), line, "Monitor list is full.")
         }
     }
@@ -68,24 +69,7 @@ extension IRCServer {
     }
 
     private func answer(_ numeric: IRCNumeric, _ words: [String], _ session: IRCSession) {
-        for line in pack(words, besides: session.displayNick.utf8.count) {
-            session.appendLine(numeric, line)
-        }
-    }
-
-    /// Words separated by commas, as many per line as fit.
-    private func pack(_ words: [String], besides bytes: Int) -> [String] {
-        // `:server 730 nick :` and the end of the line.
-        let budget = 512 - settings.serverName.utf8.count - bytes - 12
-        var lines: [String] = []
-        for word in words {
-            if let last = lines.last, last.utf8.count + 1 + word.utf8.count <= budget {
-                lines[lines.count - 1] = last + "," + word
-            } else {
-                lines.append(word)
-            }
-        }
-        return lines
+        for line in lines(of: words, separator: ",", to: session) { session.appendLine(numeric, line) }
     }
 
     // MARK: - Events

@@ -43,6 +43,23 @@ extension IRCServer {
     }
 
     /// Replies with a batch, as part of a labeled response if there is one.
+    /// Words, each whole, in as few lines as they fit in behind `:server 302 nick ` and other parameters.
+    ///
+    /// - Parameter bytes: of what else stands in the line.
+    func lines(of words: [String], separator: String = " ", after bytes: Int = 0, to session: IRCSession) -> [String] {
+        // Three blanks, four of `:`, the numeric, CR LF.
+        let budget = 512 - settings.serverName.utf8.count - session.displayNick.utf8.count - bytes - 12
+        var lines: [String] = []
+        for word in words {
+            if let last = lines.last, last.utf8.count + separator.utf8.count + word.utf8.count <= budget {
+                lines[lines.count - 1] = last + separator + word
+            } else {
+                lines.append(word)
+            }
+        }
+        return lines
+    }
+
     func replyBatch(_ type: String, _ params: [String], _ lines: [IRCMessage], _ session: IRCSession) {
         let reference = nextBatchReference()
         reply(serverLine("BATCH", ["+" + reference, type] + params), session)

@@ -3,7 +3,7 @@ import WireBytes
 
 /// The origin of a client, as reported by the driver.
 public struct ClientOrigin: Equatable, Sendable {
-    /// Numeric address without the port; the path for a unix socket.
+    /// Numeric address without the port; ``localName`` for a unix socket.
     public var address: String
     /// Loopback, unix sockets, and proxies that do not identify their clients: limits by address do not apply.
     public var isLocal: Bool

@@ -22,11 +22,7 @@ extension IRCServer {
         }
         reply(.rplWhoisUser, person.nick, person.ident, person.host, "*", person.realname, to: session)
         let channels = visibleRooms(of: id, person, session).map { $0.moderation.prefixes(of: id) + $0.channel }
-        if !channels.isEmpty {
-            // Whole names only; the rest of a very long list is left out.
-            let line = channels.reduce(into: "") { line, name in
-                if line.utf8.count + name.utf8.count < 380 { line += (line.isEmpty ? "" : " ") + name }
-            }
+        for line in lines(of: channels, after: person.nick.utf8.count + 1, to: session) {
             reply(.rplWhoisChannels, person.nick, line, to: session)
         }
         if case .remote = person.kind {
@@ -77,9 +73,9 @@ extension IRCServer {
     private func whoisPrivately(_ id: PersonID, _ person: Person, _ session: IRCSession) {
         guard person.isLocal else { return }
         for client in sessions(of: id) {
-            // A local path has no place in a line, nor has an empty address.
+            // A parameter amid others may not be empty, or begin with a colon, as `::1` does.
             let address = client.origin.address
-            let shown = address.isEmpty || address.hasPrefix("/") || address.hasPrefix(":") ? "localhost" : address
+            let shown = address.isEmpty || address.hasPrefix(":") ? ClientOrigin.localName : address
             reply(
                 .rplWhoisActually, person.nick, "\(person.ident)@\(shown)", shown, "Actual user@host, Actual IP",
                 to: session)
@@ -130,7 +126,8 @@ extension IRCServer {
             return
                 "\(person.nick)\(operators.contains(id) ? "*" : "")=\(person.away == nil ? "+" : "-")\(person.ident)@\(person.host)"
         }
-        reply(.rplUserHost, answers.joined(separator: " "), to: session)
+        let lines = lines(of: answers, to: session)
+        for line in lines.isEmpty ? [""] : lines { reply(.rplUserHost, line, to: session) }
     }
 
     // MARK: - The server
