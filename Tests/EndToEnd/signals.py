@@ -1,9 +1,7 @@
 """SIGTERM during start: while a configuration is read, while the database opens, as the first process of a container."""
 
 import contextlib
-import fcntl
 import os
-import pty
 import random
 import shutil
 import signal
@@ -11,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 from marks import LeftOut
@@ -145,36 +142,6 @@ def as_the_first_process_of_a_container():
                 ends(outer, "to PID 1, while it waits for the configuration")
             finally:
                 os.close(held)
-
-
-@scenario
-def of_a_terminal_that_is_closed():
-    """A terminal that is there makes SIGHUP a reload; one that was closed sends it too, and ends the bridge."""
-    with directory() as place:
-        path, log = configuration(place), os.path.join(place, "log")
-        ours, theirs = pty.openpty()
-        with open(log, "wb") as errors:
-            process = subprocess.Popen(
-                [BINARY_PATH, "run", "--config", path], stdin=theirs, stdout=subprocess.DEVNULL, stderr=errors,
-                start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-                env={k: v for k, v in os.environ.items() if not k.startswith("CHATBRIDGE")})
-        os.close(theirs)
-
-        def logged(words):
-            with open(log, encoding="utf-8") as file:
-                return words in file.read()
-        try:
-            wait_until(lambda: logged("IRC clients can connect"), "it listens")
-            process.send_signal(signal.SIGHUP)
-            wait_until(lambda: logged("the configuration is the same"), "it has reloaded")
-            assert process.poll() is None, "it ended on SIGHUP, with its terminal there"
-            os.close(ours)
-            ends(process, "of a closed terminal")
-            assert logged("stopping on a signal")
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
 
 
 def taken(fifo, process):

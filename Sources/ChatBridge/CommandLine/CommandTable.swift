@@ -65,9 +65,8 @@ enum CommandTable {
         CommandRow(
             name: .run, summary: "relay between the configured rooms and IRC (default)", operandName: nil, flags: [],
             details: [
-                "Runs in the foreground until SIGTERM or SIGINT, or its terminal is closed; any",
-                "other SIGHUP reads the configuration again. Without a file the environment is",
-                "enough: CHATBRIDGE_UPSTREAM_URL, and CHATBRIDGE_ROOM, CHATBRIDGE_DIALECT,",
+                "Runs in the foreground until SIGTERM or SIGINT. Without a file the environment",
+                "is enough: CHATBRIDGE_UPSTREAM_URL, and CHATBRIDGE_ROOM, CHATBRIDGE_DIALECT,",
                 "CHATBRIDGE_TOKEN[_FILE], CHATBRIDGE_LISTEN, CHATBRIDGE_PASSWORD_FILE; any key",
                 "as in CHATBRIDGE__LIMITS__MAX_CLIENTS=50.",
                 "Exit codes: " + ExitCode.summary([ExitCode.ok, ExitCode.usage, ExitCode.unavailable]) + ",",

@@ -82,16 +82,13 @@ struct BridgeService {
     }
 
     /// SIGTERM and SIGINT stop in order; a second one ends the process at once. SIGHUP reads the configuration and the
-    /// certificates again, unless it says that the terminal is gone in which the process was started: then it stops too,
-    /// since nothing else tells the person at that terminal that it would go on.
+    /// certificates again.
     private static func stopOnSignals(
         _ log: Logger, _ reload: ConfigurationReload, _ transport: Transport
     ) throws(TransportError) {
         var signals = 0
-        let isOfTerminal = isatty(STDIN_FILENO) == 1
         try transport.watchSignals([SIGTERM, SIGINT, SIGHUP]) { signal, transport in
-            let isHangUp = isOfTerminal && isatty(STDIN_FILENO) == 0
-            if signal == SIGHUP, !isHangUp { return _ = reload.run(transport) }
+            if signal == SIGHUP { return _ = reload.run(transport) }
             signals += 1
             guard signals == 1 else { _exit(ExitCode.signalBase + signal) }
             log.info("stopping", "stopping on a signal", ["signal": LogValue(Int64(signal))])
