@@ -201,19 +201,6 @@ package final class AccountPreferences {
         }
     }
 
-    /// The mutes of a person are of another identity now.
-    ///
-    /// - Returns: the changed preferences of accounts.
-    package func retarget(_ former: Target, to target: Target) -> [StoredChoices] {
-        owners(muting: former).compactMap { owner in
-            let nick = mutes(of: owner).first { $0.target == former }?.nick ?? ""
-            unmute(former, for: owner)
-            _ = mute(Mute(target: target, nick: nick), for: owner)
-            guard case .account(let name) = owner else { return nil }
-            return stored(of: name)
-        }
-    }
-
     /// Unmutes a person for all.
     ///
     /// - Returns: the changed preferences of accounts.

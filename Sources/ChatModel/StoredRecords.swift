@@ -267,7 +267,7 @@ public struct StoredReceipt: Equatable, Sendable {
 /// A person upstream and their nick.
 public struct StoredIdentity: Equatable, Sendable {
     public var backend: String
-    /// By their id where the wire has ids, else by the name. The name beside an id: by which they were known before.
+    /// By their id where the wire has ids, else by the name.
     public var person: ChatPerson
     public var nick: String
     /// The display name, without controls.

@@ -16,9 +16,6 @@ import WireBytes
 // | left, as reported by the backend, 15 minutes ago | a user whose name yields the same or a confusable nick       |
 //
 // The absent user is assigned another nick and never reclaims the old one, so nicks do not alternate.
-//
-// Frames of one backend may name a person with an id or without. Who was known by a name alone is the first person whose id
-// comes with exactly that name, and the name alone means them from then on. Two ids are always two people.
 
 /// A user of either side, as shown to IRC clients.
 package struct Person {
@@ -67,10 +64,9 @@ package struct Person {
         var away: String?
         var account: String?
         var isBot = false
-        var nameAlone: String?
     }
 
-    package fileprivate(set) var kind: Kind
+    package let kind: Kind
     private var rare = Rare.none
     /// The clients of an IRC user, oldest first; several where one account has several.
     package fileprivate(set) var clients: ShortList<ClientID> = []
@@ -124,12 +120,6 @@ package struct Person {
     package fileprivate(set) var account: String? {
         get { attributes.account }
         set { attributes.account = newValue }
-    }
-
-    /// The name by which an upstream user was known before their id was; without an id it still means them.
-    package fileprivate(set) var nameAlone: String? {
-        get { attributes.nameAlone }
-        set { attributes.nameAlone = newValue }
     }
 
     /// Bot mode, set by IRC users themselves.
@@ -190,8 +180,6 @@ package final class IdentityMap {
     private var byNick = KeyedObjects<ByNick>()
     private var bySkeleton = KeyedObjects<BySkeleton>()
     private var byRemote = KeyedObjects<ByRemote>()
-    /// Users with an id, by the name by which they were known before.
-    private var byNameAlone: [Person.RemoteKey: PersonID] = [:]
     private var realnames = RealnameCounts()
     /// Grows with each change of what is shown of a speaker: nick, account or bot mode.
     package private(set) var speakerRevision: UInt64 = 0
@@ -301,11 +289,8 @@ package final class IdentityMap {
 
     // Without a copy of the person, for what each message asks.
 
-    /// Whether the sender's name and id, as far as given, are those that the person is known by.
-    package func isKnown(_ id: PersonID, as sender: ChatPerson) -> Bool {
-        guard let person = people[id]?.person, case .remote(let key) = person.kind else { return false }
-        return (sender.name.map { person.realname == $0 } ?? true) && (sender.id == nil || key.id == sender.id)
-    }
+    /// Whether this is the person's display name.
+    package func isCalled(_ id: PersonID, _ realname: String) -> Bool { people[id]?.person.realname == realname }
 
     package func nick(of id: PersonID) -> String? { people[id]?.person.nick }
 
@@ -492,7 +477,6 @@ package final class IdentityMap {
         if record.person.isPresent { presenceChanged?(record.person, false) }
         if case .remote(let key) = record.person.kind {
             byRemote.remove(key)
-            if let name = record.person.nameAlone { byNameAlone[Self.key(name: name, key.backend)] = nil }
             realnames.count(record.person.realname, -1)
             if record.person.absentSince != nil { absentCount -= 1 }
             if transient.remove(id) == nil { persist?(.removeIdentity(backend: key.backend, key.person)) }
@@ -505,9 +489,8 @@ package final class IdentityMap {
         let record = Record(id, person, rules)
         people.insert(record)
         indexNames(record)
-        if case .remote(let key) = person.kind {
+        if case .remote = person.kind {
             byRemote.insert(record)
-            if let name = person.nameAlone { byNameAlone[Self.key(name: name, key.backend)] = id }
             realnames.count(person.realname, 1)
         }
         return id
@@ -536,67 +519,25 @@ package final class IdentityMap {
         package var renamed: (from: String, to: String)?
         /// The display name changed.
         package var realnameChanged: Bool
-        /// The identity of a user known by name alone until now.
-        package var identifiedFrom: Person.RemoteKey?
 
         package static func == (a: Resolution, b: Resolution) -> Bool {
             a.id == b.id && a.renamed?.from == b.renamed?.from && a.renamed?.to == b.renamed?.to
-                && a.realnameChanged == b.realnameChanged && a.identifiedFrom == b.identifiedFrom
+                && a.realnameChanged == b.realnameChanged
         }
     }
 
     package static func remoteKey(_ person: ChatPerson, backend: String) -> Person.RemoteKey {
         if let id = person.id { return Person.RemoteKey(backend: backend, id: id, name: nil) }
-        return key(name: person.name ?? "unknown", backend)
+        return Person.RemoteKey(backend: backend, id: nil, name: person.name ?? "unknown")
     }
 
-    private static func key(name: String, _ backend: String) -> Person.RemoteKey {
-        Person.RemoteKey(backend: backend, id: nil, name: name)
-    }
-
-    package func known(_ key: Person.RemoteKey) -> PersonID? { known(key.person, backend: key.backend) }
-
-    /// The user whom a frame means by an id and a name, or one of both.
-    package func known(_ sender: ChatPerson, backend: String) -> PersonID? { record(of: sender, backend)?.id }
-
-    /// The identity of a frame's sender: that of the known user whom it means, else what the frame says.
-    package func identity(of sender: ChatPerson, backend: String) -> Person.RemoteKey {
-        guard let known = record(of: sender, backend), case .remote(let key) = known.person.kind else {
-            return Self.remoteKey(sender, backend: backend)
-        }
-        return key
-    }
-
-    private func record(of sender: ChatPerson, _ backend: String) -> Record? {
-        if let record = byRemote[Self.remoteKey(sender, backend: backend)] { return record }
-        guard let name = sender.name else { return nil }
-        let named = Self.key(name: name, backend)
-        return sender.id == nil ? byNameAlone[named].flatMap { people[$0] } : byRemote[named]
-    }
-
-    /// Gives a user known by name alone their id.
-    ///
-    /// - Returns: the identity until now; nil: no change.
-    private func identify(_ record: Record, as key: Person.RemoteKey) -> Person.RemoteKey? {
-        guard key.id != nil, case .remote(let former) = record.person.kind, former.id == nil else { return nil }
-        byRemote.remove(former)
-        record.person.kind = .remote(key)
-        record.person.nameAlone = former.name
-        byRemote.insert(record)
-        byNameAlone[former] = record.id
-        // Of an authenticated user it contains the id.
-        record.person.account = nil
-        speakerRevision += 1
-        if !transient.contains(record.id) { persist?(.removeIdentity(backend: former.backend, former.person)) }
-        persistIdentity(record.id)
-        return former
-    }
+    package func known(_ key: Person.RemoteKey) -> PersonID? { byRemote[key]?.id }
 
     /// The nick, source and account of an upstream user; of an unknown one as they would be if no other user had the nick.
     package func preview(
         _ sender: ChatPerson, backend: String, authenticated: Bool
     ) -> (nick: String, source: String, account: String?) {
-        if let known = record(of: sender, backend)?.person {
+        if let known = known(Self.remoteKey(sender, backend: backend)).flatMap({ people[$0]?.person }) {
             return (known.nick, known.source, known.account)
         }
         let name = sender.name.flatMap { $0.isEmpty ? nil : $0 }
@@ -619,21 +560,21 @@ package final class IdentityMap {
         let key = Self.remoteKey(sender, backend: backend)
         let displayName = sender.name.flatMap { $0.isEmpty ? nil : $0 }
         let idText = sender.id?.canonical ?? sender.name ?? "unknown"
-        if let record = record(of: sender, backend) {
+        if let record = byRemote[key] {
             let id = record.id
-            let identifiedFrom = identify(record, as: key)
             // Restored users have no account.
-            if authenticated, record.person.account == nil, case .remote(let known) = record.person.kind {
-                record.person.account = Self.accountName(of: known.person, backend: backend)
+            if authenticated, record.person.account == nil {
+                record.person.account = Self.accountName(of: sender, backend: backend)
                 speakerRevision += 1
             }
             let person = record.person
-            let unchanged = Resolution(id: id, renamed: nil, realnameChanged: false, identifiedFrom: identifiedFrom)
-            guard let displayName else { return unchanged }
+            guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
             let realname = Self.realname(displayName)
             // A change that comes too soon is shown with a later message.
             let isTooSoon = person.renamedAt.map { now - $0 < Self.renamePause } ?? false
-            guard realname != person.realname, !isTooSoon else { return unchanged }
+            guard realname != person.realname, !isTooSoon else {
+                return Resolution(id: id, renamed: nil, realnameChanged: false)
+            }
             realnames.count(person.realname, -1)
             realnames.count(realname, 1)
             modify(id) {
@@ -804,13 +745,13 @@ package final class IdentityMap {
         }
         return .identity(
             StoredIdentity(
-                backend: key.backend, person: ChatPerson(id: key.id, name: key.name ?? person.nameAlone),
-                nick: person.nick, realname: person.realname, lastSeen: wall()))
+                backend: key.backend, person: key.person, nick: person.nick, realname: person.realname,
+                lastSeen: wall()))
     }
 
     /// The change that stores an upstream user's present identity, or deletes that of an unknown one.
     package func storeChange(of person: ChatPerson, backend: String) -> StoreOperation {
-        byRemote[Self.remoteKey(person, backend: backend)].flatMap { storeChange(of: $0.id) }
+        known(Self.remoteKey(person, backend: backend)).flatMap { storeChange(of: $0) }
             ?? .removeIdentity(backend: backend, person)
     }
 
@@ -833,7 +774,7 @@ package final class IdentityMap {
             let age = over ? Self.retention : Duration.milliseconds(max(difference, 0))
             let key = Self.remoteKey(identity.person, backend: identity.backend)
             guard sorted.count - index <= Self.maxAbsent, age < Self.retention,
-                known(key) == nil, isFree(identity.nick), rules.isLegal(identity.nick)
+                byRemote[key] == nil, isFree(identity.nick), rules.isLegal(identity.nick)
             else {
                 if byRemote[key] == nil { persist?(.removeIdentity(backend: identity.backend, identity.person)) }
                 continue
@@ -843,7 +784,6 @@ package final class IdentityMap {
                 host: Self.hostname(identity.backend), realname: identity.realname, account: nil)
             let since = now.monotonic + (.zero - age)
             person.absentSince = since
-            if key.id != nil { person.nameAlone = identity.person.name }
             let id = insert(person)
             absentCount += 1
             absentQueue.append((id, since))

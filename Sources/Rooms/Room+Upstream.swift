@@ -114,9 +114,8 @@ extension Room {
         case .join(let membership) where !membership.isSelf && own.speaking(membership.user) == nil:
             _ = present(membership.user, mayWait: true, context)
         case .leave(let membership) where !membership.isSelf:
-            if let person = context.identities.known(membership.user, backend: settings.backend) {
-                remoteLeft(person, reason: nil, isTold: true, context)
-            }
+            let key = IdentityMap.remoteKey(membership.user, backend: settings.backend)
+            if let person = context.identities.known(key) { remoteLeft(person, reason: nil, isTold: true, context) }
         case .join, .leave: break
         case .presence(let presence): presenceReceived(presence, context)
         case .system(let system): show(.announced(link.scrubbed(system.text)))

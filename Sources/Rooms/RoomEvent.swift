@@ -139,8 +139,6 @@ package enum PersonChange {
     case nick(from: String, to: String)
     case realname(RoomSpeaker, String)
     case away(RoomSpeaker, String?)
-    /// The id became known of a person who was known by name alone. Clients see nothing of it.
-    case identified(from: Person.RemoteKey)
 }
 
 /// The recipients of an event.

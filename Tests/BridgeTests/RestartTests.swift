@@ -282,37 +282,6 @@ struct RestartTests {
         #expect(stage.heard().filter { $0.from != "bridge" }.map(\.from) == ["ann"])
     }
 
-    @Test("who is known by name alone stays who they are once an id comes with that name, also over a restart")
-    func namedBeforeTheirID() throws {
-        let stage = try StoredStage(StoredWire.withoutHistory[1])
-        stage.start()
-        stage.enter("alice")
-        _ = stage.raw()
-        func send(_ kind: String, _ sender: String, _ rest: String) {
-            stage.harness.sendFrame(0, "{\"kind\":\"\(kind)\",\"sender\":{\(sender)},\(rest)}")
-        }
-        let (name, id) = (#""name":"bob""#, #""id":"7","name":"bob""#)
-        send("message", name, #""id":"m1","text":"soup""#)
-        stage.harness.send(1, "PRIVMSG *bridge :mute bob")
-        let before = stage.raw()
-        #expect(before.filter { $0.contains(" JOIN ") }.map { $0.contains(":bob!chat@b") } == [true])
-        send("message", id, #""id":"m2","text":"unheard""#)
-        #expect(stage.raw() == [])
-        stage.harness.send(1, "PRIVMSG *bridge :unmute bob")
-        _ = stage.raw()
-        send("message", name, #""id":"m3","text":"heard""#)
-        send("edit", id, #""id":"m1","text":"broth""#)
-        let after = stage.raw()
-        #expect(after.count == 2 && after.allSatisfy { $0.contains(":bob!chat@b PRIVMSG #lobby :") }, "\(after)")
-        #expect(stage.harness.store.disk.identities.map(\.nick) == ["bob"])
-        stage.restart()
-        stage.enter("alice")
-        _ = stage.raw()
-        for who in [name, id, #""id":"8","name":"bob""#] { send("message", who, #""text":"back""#) }
-        #expect(stage.heard().map(\.from) == ["bob", "bob", "bob2"])
-        #expect(stage.harness.store.disk.identities.map(\.nick).sorted() == ["bob", "bob2"])
-    }
-
     @Test("people who are here are kept as seen once a day, and when they leave")
     func seen() throws {
         let stage = try StoredStage(StoredWire.withoutHistory[1], { $0.tellsOfLeaves = true })

@@ -45,18 +45,10 @@ extension IRCServer {
             case .nick(let nick): mutes.nicks.insert(nick)
             case .remote(let key):
                 guard key.backend == room.settings.backend else { continue }
-                if let id = key.id { mutes.ids.insert(id) }
-                let person = context.identities.known(key).flatMap { context.identities[$0] }
-                if let name = key.name ?? person?.nameAlone { mutes.names.append(name) }
+                if let id = key.id { mutes.ids.insert(id) } else if let name = key.name { mutes.names.append(name) }
             }
         }
         return mutes
-    }
-
-    /// The id became known of a person who was known by name alone: who muted them still does.
-    func identified(_ id: PersonID, from former: Person.RemoteKey) {
-        guard choices.hasMutes, let person = context.identities[id] else { return }
-        for chosen in choices.retarget(.remote(former), to: muteTarget(person)) { context.keep(.choices(chosen)) }
     }
 
     func clientsMuting(_ person: Person) -> Set<ClientID> {

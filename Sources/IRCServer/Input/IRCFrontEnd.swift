@@ -58,7 +58,6 @@ final class IRCFrontEnd: RoomFrontEnd {
                 IRCMessage(
                     tags: who.tags(at: server.context.now.wall), source: who.source, command: "AWAY",
                     params: away.map { [$0] } ?? []))
-        case .identified(let former): server.identified(person, from: former)
         }
     }
 

@@ -42,7 +42,7 @@ extension IRCServer {
             let present = known(id, on: backend)
             return [
                 ErasablePerson(
-                    name: .upstream(present.map(upstreamID) ?? id, backend: backend), nick: present?.nick,
+                    name: .upstream(id, backend: backend), nick: present.flatMap { context.identities[$0]?.nick },
                     isKnown: present != nil)
             ]
         }
@@ -53,7 +53,8 @@ extension IRCServer {
                 switch person.kind {
                 case .remote(let key):
                     ErasablePerson(
-                        name: .upstream(upstreamID(person), backend: key.backend), nick: person.nick, isKnown: true)
+                        name: .upstream(key.id?.rawValue ?? key.name ?? "", backend: key.backend), nick: person.nick,
+                        isKnown: true)
                 case .local: person.account.map(account)
                 }
             if let holder, !found.contains(where: { $0.name == holder.name }) { found.append(holder) }
@@ -75,20 +76,10 @@ extension IRCServer {
             || privateMessages.conversations.name(of: folded) != nil
     }
 
-    private func known(_ id: String, on backend: String) -> Person? {
+    private func known(_ id: String, on backend: String) -> PersonID? {
         [ChatPerson(id: ChatID(id)), ChatPerson(name: id)].lazy.compactMap { [self] person in
-            context.identities.known(person, backend: backend).flatMap { context.identities[$0] }
+            context.identities.known(IdentityMap.remoteKey(person, backend: backend))
         }.first
-    }
-
-    private func upstreamID(_ person: Person) -> String {
-        guard case .remote(let key) = person.kind else { return "" }
-        return key.id?.rawValue ?? key.name ?? ""
-    }
-
-    /// A person upstream by the id and by the name that means them without it.
-    private func forms(of id: String, on backend: String) -> (id: ChatPerson, name: ChatPerson) {
-        (ChatPerson(id: ChatID(id)), ChatPerson(name: known(id, on: backend)?.nameAlone ?? id))
     }
 
     /// As the store knows a person.
@@ -98,9 +89,7 @@ extension IRCServer {
             // Private read markers belong to a backend without a name.
             let ids = keptBackends.union([""]).map { context.identities.puppetID(account: name, backend: $0) }
             return .account(AccountName.fold(name), ids: Set(ids))
-        case .upstream(let id, let backend):
-            let forms = forms(of: id, on: backend)
-            return .upstream(backend: backend, ChatPerson(id: forms.id.id, name: forms.name.name))
+        case .upstream(let id, let backend): return .upstream(backend: backend, ChatPerson(id: ChatID(id), name: id))
         }
     }
 
@@ -148,8 +137,7 @@ extension IRCServer {
 
     private func eraseRecords(of id: String, on backend: String) -> StoredErasure {
         var erased = StoredErasure()
-        let forms = forms(of: id, on: backend)
-        for person in [forms.id, forms.name] {
+        for person in [ChatPerson(id: ChatID(id)), ChatPerson(name: id)] {
             let key = IdentityMap.remoteKey(person, backend: backend)
             for chosen in choices.forget(.remote(key)) { context.keep(.choices(chosen)) }
             whowas.forget { $0.kind == .remote(key) }

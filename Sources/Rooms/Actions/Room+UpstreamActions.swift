@@ -82,7 +82,7 @@ extension Room {
         edit.text = secretFinder(context).scrubbed(edit.text)
         edit.attachments = withoutSecrets(edit.attachments, context)
         // No author can be shown where the room is full: attributed to the backend.
-        let editor = author(of: original, editing: edit.sender, context)
+        let editor = author(of: original, editing: edit.sender)
         let relayed = settings.relayNick == nil ? nil : editor.map { sharedPrefix($0) }
         let author = relayed == nil ? editor.flatMap { present(personBehind($0), context) } : sharedPerson(context)
         // Backends report that a message changed, not the difference.
@@ -145,9 +145,7 @@ extension Room {
     }
 
     /// The author of a message, where the wire shows the edit as the author's own; nil: not theirs.
-    func author(
-        of original: RecentLog.Entry, editing editor: ChatPerson, _ context: RoomsContext
-    ) -> ChatPerson? {
+    func author(of original: RecentLog.Entry, editing editor: ChatPerson) -> ChatPerson? {
         guard original.puppet == nil, !namesIRCUser(original.sender) else { return nil }
         guard editor.id != nil || editor.name != nil else {
             guard traits.authorsAloneEdit else { return nil }
@@ -155,7 +153,7 @@ extension Room {
             return original.sender.id.map { ChatPerson(id: $0) } ?? original.sender
         }
         func key(_ person: ChatPerson) -> Person.RemoteKey {
-            context.identities.identity(of: personBehind(named(person)), backend: settings.backend)
+            IdentityMap.remoteKey(personBehind(named(person)), backend: settings.backend)
         }
         return key(editor) == key(original.sender) ? editor : nil
     }

@@ -514,10 +514,9 @@ extension Room {
             saw(message, context)
             if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
             let message = withoutSecrets(message, context)
+            let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
             let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
-            let nick = context.identities.known(message.sender, backend: settings.backend).flatMap {
-                context.identities[$0]?.nick
-            }
+            let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
             let quoted = ownWordsQuoted(message)
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,

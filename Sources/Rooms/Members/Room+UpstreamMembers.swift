@@ -31,11 +31,10 @@ extension Room {
         let sender = remotes.named(sender)
         if let ours = ownPerson(sender) { return ours }
         guard settings.relayNick == nil else { return nil }
-        if let known = context.identities.known(sender, backend: settings.backend),
-            remotes.acts(known, at: context.now.monotonic)
-        {
+        let key = IdentityMap.remoteKey(sender, backend: settings.backend)
+        if let known = context.identities.known(key), remotes.acts(known, at: context.now.monotonic) {
             if !mayWait, !joinBatches.isEmpty { announceIfWaiting(known, context) }
-            if !context.identities.isKnown(known, as: sender) { resolve(sender, context) }
+            if let name = sender.name, !context.identities.isCalled(known, name) { resolve(sender, context) }
             return known
         }
         guard remotes.count < context.settings.membersPerRoom else { return nil }
@@ -55,9 +54,6 @@ extension Room {
         let resolution = context.identities.resolve(
             sender, backend: settings.backend, authenticated: traits.authenticatesSenders,
             now: context.now.monotonic)
-        if let former = resolution.identifiedFrom {
-            frontEnd.changed(resolution.id, .identified(from: former))
-        }
         if let renamed = resolution.renamed {
             frontEnd.changed(resolution.id, .nick(from: renamed.from, to: renamed.to))
         }

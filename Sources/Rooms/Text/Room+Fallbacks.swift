@@ -21,9 +21,7 @@ extension Room {
         case .local: original.puppet == context.identities.puppetID(of: person, backend: settings.backend)
         case .remote(let key):
             original.puppet == nil
-                && key
-                    == context.identities.identity(
-                        of: personBehind(named(original.sender)), backend: settings.backend)
+                && key == IdentityMap.remoteKey(personBehind(named(original.sender)), backend: settings.backend)
         }
     }
 
