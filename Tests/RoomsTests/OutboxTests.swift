@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import BridgeTypes
 import ChatModel
 import Testing
@@ -7,6 +8,51 @@ import WireBytes
 
 @Suite("Outbox")
 struct OutboxTests {
+    /// A person who speaks through a client of a network, or a bot that speaks as them.
+    private static func said(
+        _ number: Int, as author: UInt64, by client: UInt64, _ random: inout SeededGenerator
+    ) -> OutboxEntry {
+        var entry = entry("m\(number)", sender: "author \(author)")
+        entry.origin = OutboxEntry.Origin(
+            client: ClientID(rawValue: client), person: PersonID(rawValue: author), puppet: ChatID("author \(author)"),
+            source: "s!u@h", nick: "s", account: nil, text: "text", clientTags: [], label: nil)
+        let lines: [OutboxTurns.Line?] = [nil, .network("network \(client % 2)"), .relay("bot \(client)")]
+        entry.line = lines.randomElement(using: &random) ?? nil
+        return entry
+    }
+
+    @Test(
+        "under whatever names clients speak, each message has its turn once, and an author's are in order",
+        arguments: 0..<200)
+    func turns(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var outbox = Outbox()
+        var (said, written): ([ChatID: String], [ChatID]) = ([:], [])
+        for number in 0..<120 {
+            if Bool.random(using: &random) || number > 80 {
+                guard let next = outbox.next, let id = next.message.id else { continue }
+                written.append(id)
+                outbox.markNextWritten(at: Self.at(1), frameCount: 1)
+                #expect(outbox.confirm(id: id, sender: next.message.sender.id) != nil)
+            } else {
+                let entry = Self.said(
+                    number, as: .random(in: 1...5, using: &random), by: .random(in: 1...3, using: &random), &random)
+                said[ChatID("m\(number)")] = entry.origin.puppet.rawValue
+                outbox.append(entry)
+            }
+        }
+        while let next = outbox.next, let id = next.message.id {
+            written.append(id)
+            outbox.markNextWritten(at: Self.at(1), frameCount: 1)
+            guard outbox.confirm(id: id, sender: next.message.sender.id) != nil, written.count <= 200 else { break }
+        }
+        #expect(written.count == said.count && Set(written) == Set(said.keys), "seed \(seed)")
+        for author in Set(said.values) {
+            let numbers = written.filter { said[$0] == author }.compactMap { Int($0.rawValue.dropFirst()) }
+            #expect(numbers == numbers.sorted(), "seed \(seed)")
+        }
+    }
+
     private static func at(_ seconds: Double) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: Int64(seconds * 1e9))
     }

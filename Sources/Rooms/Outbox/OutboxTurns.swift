@@ -80,7 +80,9 @@ struct OutboxTurns {
     private var freeNumbers: [Int] = []
     /// The line in which a member has entries, and their number. The line `again` is not counted: it comes first
     /// anyway.
-    private var places: [Member: (line: Int, count: Int)] = [:]
+    ///
+    /// By its name: a line may be gone, and its number another's, while one that had entries there still has some elsewhere.
+    private var places: [Member: (line: Line, count: Int)] = [:]
     /// The lines whose turn comes, from ``head`` on.
     private var ring: [Int] = []
     private var head = 0
@@ -166,16 +168,16 @@ struct OutboxTurns {
     mutating func append(_ slot: Int, _ link: Link, turn: Line) -> Line {
         let line =
             link.author.flatMap { places[.author($0)]?.line } ?? link.client.flatMap { places[.client($0)]?.line }
-            ?? number(of: turn)
-        enter(slot, link, line, before: nil)
-        return ends[line].line
+            ?? turn
+        enter(slot, link, number(of: line), before: nil)
+        return line
     }
 
     /// Inserts restored entries in front of newer ones of the same authors. Returns their lines.
     mutating func restore(_ left: [(slot: Int, entry: OutboxEntry)]) -> [Line] {
         var fronts: [Int: Int?] = [:]
         return left.map { slot, entry in
-            let line = places[.author(entry.origin.puppet)]?.line ?? number(of: entry.turn)
+            let line = number(of: places[.author(entry.origin.puppet)]?.line ?? entry.turn)
             let front = fronts[line] ?? ends[line].first
             fronts.updateValue(front, forKey: line)
             enter(slot, entry.link, line, before: front)
@@ -212,7 +214,7 @@ struct OutboxTurns {
             ends[line].last = slot
         }
         count += 1
-        if line != Self.again { join(link, line) }
+        if line != Self.again { join(link, ends[line].line) }
         awake(line)
     }
 
@@ -263,7 +265,7 @@ struct OutboxTurns {
         freeNumbers.append(line)
     }
 
-    private mutating func join(_ link: Link, _ line: Int) {
+    private mutating func join(_ link: Link, _ line: Line) {
         if let author = link.author { places[.author(author), default: (line, 0)].count += 1 }
         if let client = link.client { places[.client(client), default: (line, 0)].count += 1 }
     }
@@ -283,7 +285,7 @@ struct OutboxTurns {
         guard links.indices.contains(slot), let line = links[slot].line else { return }
         if line != Self.again {
             leave(links[slot])
-            join(new, line)
+            join(new, ends[line].line)
         }
         links[slot].author = new.author
         links[slot].client = new.client
