@@ -48,6 +48,8 @@ STEPS_MS = (1, 2)
 RAISE_MS = 60_000
 # What was shown so shortly before the relay said that nothing is kept had not been kept either.
 MOMENT_MS = 200
+# What was shown so shortly before the relay was killed may not have been on disk yet.
+KILLED_MS = 50
 # The log has no time twice, so in a burst it is ahead by this at most.
 BUMP_MS = 50
 # A gap is told as it is made; so much later at most somebody came and was there to hear it.
@@ -566,7 +568,7 @@ def account(run):
         behind = {client: reading.behind_rows(log) for client, reading in readings.items()}
         result.count("came late", "down", room, len(late.union(*behind.values())))
         given_up = _given_up(log, readings, heard, run.max_age)
-        log.forgotten = _forgotten(log, readings, unkept)
+        log.forgotten = _forgotten(log, readings, unkept, run.deaths)
         # What those who are shown everything were shown where.
         orders = [
             places for other in readings.values()
@@ -989,19 +991,26 @@ def _unkept(readings, clock):
     return unkept
 
 
-def _forgotten(log, readings, unkept):
+def _forgotten(log, readings, unkept, deaths):
     """{key: [Forgotten]} of what was shown first while nothing was kept, until the relay's process died: the next one has it
-    anew, with a time and at a place of its own, or not at all."""
+    anew, with a time and at a place of its own, or not at all. So it is with what was shown just before a kill, where the next
+    process shows it with another time: what it knew from the disk has the first one."""
     shown = collections.defaultdict(list)
-    for reading in readings.values() if unkept else ():
+    for reading in readings.values() if deaths else ():
         for seen in reading.all_seen(log.room):
-            shown[seen.key].append(reading.said_by(seen.place))
+            shown[seen.key].append((reading.said_by(seen.place), seen.time))
     forgotten = {}
-    for key, times in shown.items():
-        first = min(times)
-        for died, begin in sorted(unkept.items()):
-            if begin <= first <= died:
-                first = min((when for when in times if when > died), default=float("inf"))
+    for key, lines in shown.items():
+        first = min(when for when, _ in lines)
+        for died in sorted({*unkept, *deaths}):
+            if died in unkept:
+                is_forgotten = unkept[died] <= first <= died
+            else:
+                before, after = ({time for when, time in lines if (when > died) is is_after and time is not None}
+                                 for is_after in (False, True))
+                is_forgotten = died - KILLED_MS <= first <= died and before and after - before
+            if is_forgotten:
+                first = min((when for when, _ in lines if when > died), default=float("inf"))
                 forgotten.setdefault(key, []).append(Forgotten(died, first))
     return forgotten
 

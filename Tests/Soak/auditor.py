@@ -31,6 +31,8 @@ MOST = 60_000
 REMEMBERED = 2000
 # "A moment later" an acknowledgement is on disk, and so is what was shown.
 MOMENT = 250
+# So long at the most a line is shown and not on disk, where the disk is not busy.
+KILLED = 50
 # The relay's longest life must have been this long, in seconds, to say anything about its memory.
 LIFE = 40
 GROWTH, GROWTH_KIB = 0.20, 16 * 1024
@@ -601,7 +603,11 @@ class Audit:
                     last_so[so] = max(last_so.get(so, -1), self.life[client.name, one.connection])
         for life, (_, end) in enumerate(self.lives):
             since = self.unkept[life]
-            if since is None or end == 1 << 62:
+            if end == 1 << 62:
+                continue
+            if since is None:
+                for name in self.not_on_disk(life, end):
+                    self.forgotten[name].append(life)
                 continue
             held = set()
             for client in self.clients.values():
@@ -642,6 +648,22 @@ class Audit:
                 if one.time is not None and name_of(one) in self.forgotten:
                     shown[name_of(one)].add((one.msgid, one.time))
         self.anew = {name for name, values in shown.items() if len(values) > 1}
+
+    def not_on_disk(self, life, end):
+        """What was first shown just before a process was killed, where a later one shows it with another time: what that one knew
+        from the disk would have the first."""
+        first, times, later = {}, collections.defaultdict(set), collections.defaultdict(set)
+        for client in self.clients.values():
+            for one in client.shown:
+                if one.time is None or one.room not in self.rooms:
+                    continue
+                name = name_of(one)
+                if self.life[client.name, one.connection] > life:
+                    later[name].add(one.time)
+                else:
+                    times[name].add(one.time)
+                    first[name] = min(first.get(name, one.t), one.t)
+        return {name for name, t in first.items() if t >= end - KILLED and later[name] - times[name]}
 
     def unkept_since(self, life):
         """When a process first said that nothing can be kept, after it last said that all is kept again; None: it did not."""

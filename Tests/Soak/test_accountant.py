@@ -1020,7 +1020,8 @@ class AccountantTests(unittest.TestCase):
         deaths = []
         entry = None
         for late in (0, 1):
-            deaths.append(story.now + 1)
+            story.now += 1000
+            deaths.append(story.now)
             for client in story.records:
                 story.connect(client)
             entry = entry or story.log(Key("Ann-reef", "reef", 4))
@@ -1047,6 +1048,20 @@ class AccountantTests(unittest.TestCase):
                     story.connect(client)
                     story.show(entry, client, time=entry["said_at"] - 2)
                 self.found(story, *([("wrong time", "down", "typed", 1)] if is_old else []), deaths=[died])
+
+    def test_what_was_shown_just_before_a_kill_may_not_be_on_disk(self):
+        for moment, is_right in ((20, True), (500, False)):
+            with self.subTest(moment):
+                story = Story(rooms=("reef",)).talk()
+                story.now += 5000
+                entry = story.log(Key("Ann-reef", "reef", 4))
+                for client in story.records:
+                    story.show(entry, client)
+                died = story.now = story.now + moment
+                for client in story.records:
+                    story.connect(client)
+                    story.show(entry, client, time=entry["said_at"] - 2)
+                self.found(story, *([] if is_right else [("wrong time", "down", "typed", 1)]), deaths=[died])
 
     def test_a_guest_is_shown_once_more_what_the_relay_forgot(self):
         for is_told, times, is_right in ((True, 1, True), (True, 2, False), (False, 1, False)):

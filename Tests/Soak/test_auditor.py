@@ -670,15 +670,16 @@ def forgotten(how="", told=(), late=(), msgid="i%d", people=("Ben",)):
         run.unkept(is_kept=True)
         run.tick(5000)
     since = run.t
-    if how not in ("untold", "of before", "of the next", "too late"):
+    if how not in ("untold", "of before", "of the next", "too late", "just before"):
         run.unkept(*told)
     for author in people:
         run.person(author, "reef")
     if how == "kept after":
         run.unkept(is_kept=True)
-    for client in CLIENTS:
-        run.acknowledge(client)
-    run.tick(3000)
+    if how != "just before":
+        for client in CLIENTS:
+            run.acknowledge(client)
+        run.tick(3000)
     if how == "too late":
         run.unkept()
     if late:
@@ -1141,6 +1142,9 @@ class Clean(unittest.TestCase):
             for msgid in ("i%d", "the same"):
                 with self.subTest(how + msgid):
                     self.check(forgotten(how, msgid=msgid).finish())
+
+    def test_shown_just_before_a_kill_and_not_on_disk(self):
+        self.check(forgotten("just before", msgid="the same").finish())
 
     def test_forgotten_by_what_another_was_told(self):
         self.check(forgotten(told=("alice@two",)).finish())
