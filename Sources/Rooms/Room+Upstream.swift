@@ -92,10 +92,9 @@ extension Room {
         let next =
             isFar
             ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
-        if link.isRefused, report.refused(reason) {
-            return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)")
-        }
-        guard isNews else { return }
+        let isFirstRefusal = link.isRefused && report.refused(reason)
+        guard isNews || isFirstRefusal else { return }
+        if link.isRefused { return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)") }
         notice(
             wasUp
                 ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
