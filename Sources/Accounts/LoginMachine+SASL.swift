@@ -67,6 +67,7 @@ extension LoginMachine {
             }
         case .proven(let account, let clientName):
             guard bytes.isEmpty else { return .refused(.malformed, .sasl) }
+            guard let account = present(account) else { return .refused(.wrongPassword, .sasl) }
             return admit(account, clientName: clientName, from: address)
         }
     }

@@ -12,6 +12,9 @@ import WireBytes
 // |          | backend is asked for the owner of a token          | (the text may also be the server's password)             |
 // | waiting  | the verdict is known, its answer delayed           | delay over → none                                        |
 //
+// What was proven counts for the account as it is when the log-in succeeds: a configuration may be read again while a password is
+// checked, an answer delayed, or a client thinks. An account that is gone by then, or has another password, is refused.
+//
 // A client has at most one attempt. A failed attempt lasts until its answer was sent, so aborting and trying again does not
 // avoid the delay.
 
@@ -202,10 +205,20 @@ package final class LoginMachine {
     }
 
     func succeed(_ tried: LoginAttempt) -> LoginStep {
+        var tried = tried
+        if let account = tried.account {
+            guard let present = present(account) else { return refuse(tried, .wrongPassword) }
+            tried.account = present
+        }
         throttle.recordSuccess(tried.address, tried.target)
         attempts[tried.client] = nil
         if tried.isAbandoned { return .abandoned(isFailure: false) }
         return .succeeded(Login(tried.purpose, tried.account, clientName: tried.clientName))
+    }
+
+    /// The account as it is now; nil: it is gone, or has another password than the one that was proven.
+    func present(_ proven: AccountSettings) -> AccountSettings? {
+        accounts[proven.name].flatMap { $0.password == proven.password ? $0 : nil }
     }
 
     /// Records a failure. Its answer is delayed by the number of failures of that address or account.

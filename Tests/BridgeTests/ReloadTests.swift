@@ -4,6 +4,7 @@ import BridgeTypes
 import ChatModel
 import Digests
 import HTTPProtocol
+import IRCProtocol
 import Rooms
 import Testing
 import Upstream
@@ -208,6 +209,61 @@ struct ReloadTests {
         stage.harness.send(4, "NICK alice")
         stage.harness.send(4, "USER u 0 * :r")
         #expect(stage.seen().contains { $0.hasPrefix("4< :bridge 001 alice") })
+    }
+
+    /// A check of a password takes a second on a busy machine, and a configuration may be read again meanwhile.
+    @Test(
+        "a log-in counts for the account as it is when it succeeds",
+        arguments: [
+            (.gone, "Password incorrect"), (.otherPassword, "Password incorrect"), (.fewerRooms, nil), (.noAdmin, nil),
+        ] as [(Meanwhile, String?)])
+    func duringCheck(_ change: Meanwhile, _ refusal: String?) throws {
+        let stage = try Stage()
+        stage.harness.checksPasswords = false
+        stage.enter(1, "root", account: "root")
+        try stage.reload { change.carryOut(&$0.accounts) }
+        stage.harness.answerPasswordCheck(1, .correct)
+        let seen = stage.seen()
+        #expect(seen.contains { $0.hasPrefix("1< :bridge 900 ") } == (refusal == nil))
+        #expect(seen.contains { refusal.map($0.contains) ?? $0.hasPrefix("1< :bridge 001 root") })
+        guard refusal == nil else { return }
+        #expect(seen.contains { $0.contains("JOIN #lobby") })
+        #expect(seen.contains { $0.contains("JOIN #den") } == (change != .fewerRooms))
+        #expect(stage.harness.bridge.irc.sessions[ClientID(rawValue: 1)]?.account?.isAdmin == (change != .noAdmin))
+    }
+
+    @Test("a signature accepted after a reload proves nothing to an account that is gone", arguments: [true, false])
+    func duringSCRAM(_ isGone: Bool) throws {
+        let stage = try Stage()
+        func answer(_ bytes: [UInt8]) -> [UInt8] {
+            for chunk in IRCSASLExchange.chunks(of: bytes) { stage.harness.send(1, "AUTHENTICATE " + chunk) }
+            let line = stage.harness.takeLines(1).first { $0.hasPrefix("AUTHENTICATE ") } ?? ""
+            return Base64.decode(String(line.dropFirst("AUTHENTICATE ".count))) ?? []
+        }
+        stage.harness.connect(1)
+        for line in ["CAP REQ sasl", "NICK root", "USER u 0 * :r", "AUTHENTICATE SCRAM-SHA-256"] {
+            stage.harness.send(1, line)
+        }
+        _ = stage.harness.takeLines(1)
+        var side = SCRAMClient(name: "root", password: "secret", nonce: "abcdef", header: "n,,")
+        let proof = side.proof(answer(side.first))
+        #expect(answer(try #require(proof)) == side.expectedSignature)
+        try stage.reload { if isGone { $0.accounts.removeLast() } }
+        stage.harness.send(1, "AUTHENTICATE +")
+        #expect(stage.harness.takeLines(1).map { $0.split(separator: " ")[1] } == (isGone ? ["904"] : ["900", "903"]))
+    }
+
+    enum Meanwhile: Sendable {
+        case gone, otherPassword, fewerRooms, noAdmin
+
+        func carryOut(_ accounts: inout [AccountSettings]) {
+            switch self {
+            case .gone: accounts.removeLast()
+            case .otherPassword: accounts[1].password = SCRAMVerifier(quickly: "another")
+            case .fewerRooms: accounts[1].rooms = ["lobby"]
+            case .noAdmin: accounts[1].isAdmin = false
+            }
+        }
     }
 
     @Test("limits hold for those who are there")
