@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,23 +90,24 @@ int cb_set_nonblocking(int descriptor) {
     return answer(fcntl(descriptor, F_SETFD, FD_CLOEXEC));
 }
 
-// An interrupted call moved nothing and may be repeated at once: signals are blocked on the loop's thread anyway.
+// An interrupted call moved nothing and may be repeated at once: signals are blocked on the loop's thread anyway. By the kernel's
+// number, since recv and send of glibc are places where a thread can be cancelled: two atomic operations before and behind each.
 int64_t cb_receive(int descriptor, void *buffer, size_t capacity) {
     ssize_t result;
-    do result = recv(descriptor, buffer, capacity, 0);
+    do result = syscall(SYS_recvfrom, descriptor, buffer, capacity, 0, NULL, NULL);
     while (result < 0 && errno == EINTR);
     return answer64(result);
 }
 int64_t cb_send(int descriptor, const void *bytes, size_t count) {
     ssize_t result;
-    do result = send(descriptor, bytes, count, MSG_NOSIGNAL);
+    do result = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0);
     while (result < 0 && errno == EINTR);
     return answer64(result);
 }
 int64_t cb_send_spans(int descriptor, const cb_span *spans, int count) {
     struct msghdr message = {.msg_iov = (struct iovec *)spans, .msg_iovlen = (size_t)count};
     ssize_t result;
-    do result = sendmsg(descriptor, &message, MSG_NOSIGNAL);
+    do result = syscall(SYS_sendmsg, descriptor, &message, MSG_NOSIGNAL);
     while (result < 0 && errno == EINTR);
     return answer64(result);
 }
