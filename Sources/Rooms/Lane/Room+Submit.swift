@@ -31,16 +31,16 @@ extension Room {
             attachments: said.attachments.isEmpty
                 ? ImageLink.attachment(in: submission.text).map { [$0] } ?? [] : said.attachments,
             replyTo: replyTo)
-        let entry = OutboxEntry(
-            message: message,
-            origin: OutboxEntry.Origin(
-                client: client, person: member.person, puppet: member.puppet, source: person.source,
-                nick: person.nick, account: person.account, text: submission.text, cuts: submission.words.cuts,
-                clientTags: submission.annotations.map { ($0.name, $0.value) }, label: submission.label,
-                clientName: member.clientName),
-            acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence,
-            line: submission.network.map { .network($0) })
-        lane.submit(entry, context)
+        lane.submit(
+            OutboxEntry(
+                message: message,
+                origin: OutboxEntry.Origin(
+                    client: client, person: member.person, puppet: member.puppet, source: person.source,
+                    nick: person.nick, account: person.account, text: submission.text, cuts: submission.words.cuts,
+                    clientTags: submission.annotations.map { ($0.name, $0.value) }, label: submission.label,
+                    clientName: member.clientName),
+                acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence,
+                line: submission.network.map { .network($0) }), context)
         pump(lane, context)
         return .done
     }

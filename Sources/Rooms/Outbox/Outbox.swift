@@ -239,13 +239,17 @@ struct Outbox {
 
     mutating func append(_ entry: consuming OutboxEntry) {
         let isAccepting = entry.isAccepting
-        let slot = lists.append(entry, to: isAccepting ? .accepting : .queued)
-        if !isAccepting { takeTurn(slot) }
+        let (link, turn) = (entry.link, entry.turn)
+        let slot = lists.append(consume entry, to: isAccepting ? .accepting : .queued)
+        if !isAccepting { takeTurn(slot, link, turn) }
         enter(slot)
     }
 
     private mutating func takeTurn(_ slot: Int) {
-        guard let link = lists[slot]?.link, let turn = lists[slot]?.turn else { return }
+        if let link = lists[slot]?.link, let turn = lists[slot]?.turn { takeTurn(slot, link, turn) }
+    }
+
+    private mutating func takeTurn(_ slot: Int, _ link: OutboxTurns.Link, _ turn: OutboxTurns.Line) {
         let line = turns.append(slot, link, turn: turn)
         lists.modify(slot) { $0.line = line }
     }

@@ -92,6 +92,8 @@ struct OutboxTurns {
     private var count = 0
     /// The line and the message of the last piece taken.
     private var underway: (line: Int, group: UInt64)?
+    /// The only entry, where nothing else waits: it needs no line, and most messages are written before another comes.
+    private var lone: (slot: Int, link: Link, line: Line)?
 
     // MARK: - The choice
 
@@ -99,6 +101,8 @@ struct OutboxTurns {
     ///
     /// - Parameter waiting: authors who have to wait.
     mutating func next(passingOver waiting: [ChatID: Int]) -> Int? {
+        if waiting.isEmpty, let slot = lone?.slot { return slot }
+        lineUp()
         if let slot = first(of: Self.again, waiting) { return slot }
         if let (line, group) = underway, let slot = first(of: line, waiting), links[slot].group == group { return slot }
         while head < ring.count {
@@ -128,6 +132,7 @@ struct OutboxTurns {
     ///
     /// - Parameter home: the entry's own line, also where it is sent again.
     mutating func take(_ slot: Int, of home: Line) {
+        if lone?.slot == slot { return lone = nil }
         guard let line = links[slot].line else { return }
         if head < ring.count, ring[head] == line {
             head += 1
@@ -166,6 +171,11 @@ struct OutboxTurns {
     ///
     /// - Parameter turn: its line where neither its author nor its client has an entry.
     mutating func append(_ slot: Int, _ link: Link, turn: Line) -> Line {
+        if count == 0, lone == nil, link.group == nil {
+            lone = (slot, link, turn)
+            return turn
+        }
+        lineUp()
         let line =
             link.author.flatMap { places[.author($0)]?.line } ?? link.client.flatMap { places[.client($0)]?.line }
             ?? turn
@@ -173,8 +183,16 @@ struct OutboxTurns {
         return line
     }
 
+    /// The only entry is the only one no longer.
+    private mutating func lineUp() {
+        guard let (slot, link, line) = lone else { return }
+        lone = nil
+        enter(slot, link, number(of: line), before: nil)
+    }
+
     /// Inserts restored entries in front of newer ones of the same authors. Returns their lines.
     mutating func restore(_ left: [(slot: Int, entry: OutboxEntry)]) -> [Line] {
+        lineUp()
         var fronts: [Int: Int?] = [:]
         return left.map { slot, entry in
             let line = number(of: places[.author(entry.origin.puppet)]?.line ?? entry.turn)
@@ -187,6 +205,7 @@ struct OutboxTurns {
 
     /// Inserts an entry that was chosen before, in the order of choice.
     mutating func putBack(_ slot: Int, _ link: Link) {
+        lineUp()
         // Few entries stand in front of it.
         var before = ends[Self.again].first
         while let at = before, links[at].place < link.place { before = links[at].next }
@@ -195,6 +214,7 @@ struct OutboxTurns {
 
     /// Inserts in front of another, in the same line.
     mutating func insert(_ slot: Int, _ link: Link, before other: Int) {
+        lineUp()
         guard let line = links[other].line else { return }
         enter(slot, link, line, before: other)
     }
@@ -219,6 +239,7 @@ struct OutboxTurns {
     }
 
     mutating func remove(_ slot: Int) {
+        if lone?.slot == slot { return lone = nil }
         guard links.indices.contains(slot), let line = links[slot].line else { return }
         let link = links[slot]
         if let previous = link.previous { links[previous].next = link.next } else { ends[line].first = link.next }
@@ -282,6 +303,7 @@ struct OutboxTurns {
 
     /// The entry has another author now.
     mutating func reattribute(_ slot: Int, _ new: Link) {
+        lineUp()
         guard links.indices.contains(slot), let line = links[slot].line else { return }
         if line != Self.again {
             leave(links[slot])
