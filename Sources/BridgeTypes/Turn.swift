@@ -1,5 +1,4 @@
 import ChatModel
-import Digests
 import WireBytes
 
 /// What each verb is lent: clocks, random numbers, deadlines and a writer. Effects go to each machine's own list of
@@ -59,7 +58,7 @@ package struct Turn: ~Copyable {
     }
 
     /// A new message id: an upper-case UUID.
-    package mutating func freshChatID() -> ChatID { ChatID(UUIDv4.make(using: &random)) }
+    package mutating func freshChatID() -> ChatID { .random(using: &random) }
 
     /// A new message id for wires where it must be a number: see ``ChatID/init(number:)``.
     package mutating func freshChatNumber() -> ChatID {

@@ -54,6 +54,13 @@ public struct ChatID: Sendable {
     /// An id of 15 digits out of any bits: every peer reads it exactly, in JSON too (RFC 8259 §6), and it is stored inline.
     public init(number bits: UInt64) { self.init(String(bits % 900_000_000_000_000 + 100_000_000_000_000)) }
 
+    /// A new UUID of 122 random bits, in upper case.
+    ///
+    /// Source: RFC 9562 §5.4.
+    public static func random(using generator: inout some RandomNumberGenerator) -> ChatID {
+        ChatID(UUIDBits(version4: generator.next(), generator.next()), .upper)
+    }
+
     /// The id that `bytes` spell, which must be well-formed UTF-8.
     @inline(__always)
     public init(utf8 bytes: UnsafeRawBufferPointer) { self = Self.read(bytes, nil) }
@@ -193,6 +200,11 @@ struct UUIDBits: Hashable, Sendable {
     init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
+    }
+
+    /// Random bits but for the version, digit 12, and the variant, in digit 16.
+    init(version4 high: UInt64, _ low: UInt64) {
+        self.init(high: high & ~(0xF << 36) | 4 << 36, low: low & ~0xF | 8 | low & 3)
     }
 
     /// Some of the bits of all digits: ids may be alike but for a few.

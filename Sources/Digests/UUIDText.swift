@@ -9,17 +9,6 @@ public enum UUIDv5 {
     }
 }
 
-/// Random identifiers.
-public enum UUIDv4 {
-    /// An identifier made of 122 bits drawn from `rng`, in upper-case text form.
-    ///
-    /// Source: RFC 9562 §5.4.
-    public static func make(using rng: inout some RandomNumberGenerator) -> String {
-        let (a, b) = (rng.next(), rng.next())
-        return UUIDText.format(version: 4) { UInt8(truncatingIfNeeded: ($0 < 8 ? a : b) >> UInt64(8 * ($0 % 8))) }
-    }
-}
-
 /// The text form of identifiers, `8-4-4-4-12` hexadecimal digits.
 public enum UUIDText {
     /// The 16 bytes of an identifier in text form, either case, or nil.

@@ -1,3 +1,4 @@
+import BridgeTestSupport
 import ChatModel
 import Testing
 
@@ -22,6 +23,21 @@ struct ChatIDTests {
         #expect(Array(again.rawValue.utf8) == Array(text.utf8))
         #expect(again == id && again.hashValue == id.hashValue)
         #expect(id.utf8Count == text.utf8.count)
+    }
+
+    @Test("a random id is a UUID with version and variant, follows its generator, and is read again as the same")
+    func random() {
+        var generator = SeededGenerator(seed: 5)
+        var same = SeededGenerator(seed: 5)
+        var seen: Set<ChatID> = []
+        for _ in 0..<200 {
+            let id = ChatID.random(using: &generator)
+            #expect(id == ChatID.random(using: &same))
+            #expect(seen.insert(id).inserted)
+            let text = Array(id.rawValue.utf8)
+            #expect(id.isUUIDShaped && text[14] == UInt8(ascii: "4") && "89AB".utf8.contains(text[19]))
+            #expect(id.rawValue == id.rawValue.uppercased() && ChatID(id.rawValue) == id)
+        }
     }
 
     @Test("each hexadecimal digit is read and written in either case, at each place")

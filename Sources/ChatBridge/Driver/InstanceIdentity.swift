@@ -1,5 +1,5 @@
+import ChatModel
 import Configuration
-import Digests
 import Transport
 
 /// The random id of this installation: it seeds the stable upstream ids of IRC users, so that two bridges never share a
@@ -22,7 +22,7 @@ enum InstanceIdentity {
             fileName, in: directory, followsLinks: true, parse: { $0.utf8.count >= 8 ? $0 : nil }, format: { $0 },
             generate: {
                 var random = BufferedSystemRandom()
-                return UUIDv4.make(using: &random)
+                return ChatID.random(using: &random).rawValue
             })
     }
 }
