@@ -61,6 +61,11 @@ extension LoginMachine {
         accounts[ClientName.split(name).account].map { Uploader(account: $0) }
     }
 
+    /// The uploader as it is now, once its password was checked; nil: it is gone, or has another password.
+    package func present(_ uploader: Uploader) -> Uploader? {
+        present(uploader.account).map { Uploader(account: $0) }
+    }
+
     /// The check of an upload's password; its verdict goes to ``uploadChecked(at:_:now:)``.
     package func uploadCheck(_ name: String, _ password: [UInt8]) -> PasswordCheck {
         PasswordCheck(

@@ -92,22 +92,32 @@ int cb_set_nonblocking(int descriptor) {
 
 // An interrupted call moved nothing and may be repeated at once: signals are blocked on the loop's thread anyway. By the kernel's
 // number, since recv and send of glibc are places where a thread can be cancelled: two atomic operations before and behind each.
+// The sanitizers look at what the functions read and write, and see nothing of numbers.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CB_RECEIVE(descriptor, buffer, capacity) recv(descriptor, buffer, capacity, 0)
+#define CB_SEND(descriptor, bytes, count) send(descriptor, bytes, count, MSG_NOSIGNAL)
+#define CB_SEND_SPANS(descriptor, message) sendmsg(descriptor, message, MSG_NOSIGNAL)
+#else
+#define CB_RECEIVE(descriptor, buffer, capacity) syscall(SYS_recvfrom, descriptor, buffer, capacity, 0, NULL, NULL)
+#define CB_SEND(descriptor, bytes, count) syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0)
+#define CB_SEND_SPANS(descriptor, message) syscall(SYS_sendmsg, descriptor, message, MSG_NOSIGNAL)
+#endif
 int64_t cb_receive(int descriptor, void *buffer, size_t capacity) {
     ssize_t result;
-    do result = syscall(SYS_recvfrom, descriptor, buffer, capacity, 0, NULL, NULL);
+    do result = CB_RECEIVE(descriptor, buffer, capacity);
     while (result < 0 && errno == EINTR);
     return answer64(result);
 }
 int64_t cb_send(int descriptor, const void *bytes, size_t count) {
     ssize_t result;
-    do result = syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0);
+    do result = CB_SEND(descriptor, bytes, count);
     while (result < 0 && errno == EINTR);
     return answer64(result);
 }
 int64_t cb_send_spans(int descriptor, const cb_span *spans, int count) {
     struct msghdr message = {.msg_iov = (struct iovec *)spans, .msg_iovlen = (size_t)count};
     ssize_t result;
-    do result = syscall(SYS_sendmsg, descriptor, &message, MSG_NOSIGNAL);
+    do result = CB_SEND_SPANS(descriptor, &message);
     while (result < 0 && errno == EINTR);
     return answer64(result);
 }

@@ -54,12 +54,6 @@ public struct ByteSlice {
         return ByteSlice(chunk: chunk, start: start, count: count &+ next.count)
     }
 
-    /// This slice without its first `byteCount` bytes; at most ``count``.
-    @inlinable
-    func dropping(_ byteCount: Int) -> ByteSlice {
-        ByteSlice(chunk: chunk, start: start &+ byteCount, count: count &- byteCount)
-    }
-
     /// Calls `body` with the bytes; the pointer is valid only during the call.
     @inlinable
     public func withUnsafeBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {

@@ -17,6 +17,7 @@ public struct OutboundQueue: ~Copyable {
 
     public init() {}
 
+    // Swift 6.3 leaves this out where generic code assigns a queue over another; none does.
     deinit { firstChunk?.release() }
 
     @inlinable

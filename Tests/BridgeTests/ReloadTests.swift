@@ -221,7 +221,9 @@ struct ReloadTests {
         let stage = try Stage()
         stage.harness.checksPasswords = false
         stage.enter(1, "root", account: "root")
+        let uploader = try #require(stage.harness.bridge.uploader("root"))
         try stage.reload { change.carryOut(&$0.accounts) }
+        #expect((stage.harness.bridge.present(uploader) == nil) == (refusal != nil))
         stage.harness.answerPasswordCheck(1, .correct)
         let seen = stage.seen()
         #expect(seen.contains { $0.hasPrefix("1< :bridge 900 ") } == (refusal == nil))

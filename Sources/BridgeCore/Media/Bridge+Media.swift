@@ -72,8 +72,11 @@ extension Bridge {
         return irc.logins.uploadChecked(at: place, verdict, now: now.monotonic)
     }
 
-    /// - Parameter name: as for ``uploadCheck(_:_:)``; already authenticated.
+    /// Whose password ``uploadCheck(_:_:)`` checks; nil: there is no such account.
     public func uploader(_ name: String) -> Uploader? { irc.logins.uploader(name) }
+
+    /// The same as it is now; nil: its account is gone, or has another password than the one that was checked.
+    public func present(_ uploader: Uploader) -> Uploader? { irc.logins.present(uploader) }
 
     // MARK: - Tokens of uploads
 

@@ -35,12 +35,18 @@ final class MediaRoutes: LoopClient {
         let gate: HTTPGate
         /// As the uploader wrote it; nil: a token.
         let name: String?
+        /// Whose password is checked; nil: a token, or a name without an account.
+        let uploader: Uploader?
         let place: UploadSource
         private var passes: [ConcurrencyLimiter.Permit]
 
-        init(_ gate: HTTPGate, name: String?, _ place: UploadSource, _ passes: [ConcurrencyLimiter.Permit]) {
+        init(
+            _ gate: HTTPGate, name: String?, _ uploader: Uploader?, _ place: UploadSource,
+            _ passes: [ConcurrencyLimiter.Permit]
+        ) {
             self.gate = gate
             self.name = name
+            self.uploader = uploader
             self.place = place
             self.passes = passes
         }
@@ -171,7 +177,7 @@ final class MediaRoutes: LoopClient {
                 429, headers: sharing(gate.head) + [("Retry-After", "\(MediaBounds.retryAfter)")],
                 "Another upload of yours is being checked; try again\n", transport: transport)
         }
-        let check = Check(gate, name: name, place, [visit, turn])
+        let check = Check(gate, name: name, name.flatMap(host.bridge.uploader), place, [visit, turn])
         switch shown {
         case .password(let name, let password):
             let order = host.bridge.uploadCheck(name, password)
@@ -220,7 +226,7 @@ final class MediaRoutes: LoopClient {
         let wait = host.bridge.uploadChecked(name, at: check.place, verdict, now: Now(transport))
         host.run(transport)
         switch (verdict, wait) {
-        case (.correct, _): admit(check, host.bridge.uploader(name), transport)
+        case (.correct, _): admit(check, check.uploader.flatMap(host.bridge.present), transport)
         case (.unavailable, _):
             check.end()
             refuseBusy(check.gate, because: Self.manyLogIn, transport)
@@ -242,7 +248,7 @@ final class MediaRoutes: LoopClient {
 
     private func admit(_ check: Check, _ uploader: Uploader?, _ transport: Transport) {
         check.end()
-        // An account that went while its password was checked.
+        // The account went, or got another password, while it was checked.
         guard let uploader else { return refuseStranger(check.gate, transport) }
         guard let pass = places.take(for: uploader.name) else { return refuseBusy(check.gate, transport) }
         check.gate.open(Admission(uploader, pass), transport: transport)

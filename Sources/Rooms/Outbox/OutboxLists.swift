@@ -158,6 +158,8 @@ private struct Blocks<Element> {
 
     var indices: Range<Int> { 0..<count }
 
+    // Inlined, since a coroutine by itself would allocate its frame.
+    @inline(__always)
     subscript(index: Int) -> Element {
         _read { yield blocks[index / Self.size][index % Self.size] }
         _modify { yield &blocks[index / Self.size][index % Self.size] }

@@ -93,7 +93,9 @@ struct OutboxTurns {
     /// The line and the message of the last piece taken.
     private var underway: (line: Int, group: UInt64)?
     /// The only entry, where nothing else waits: it needs no line, and most messages are written before another comes.
-    private var lone: (slot: Int, link: Link, line: Line)?
+    private var lone: Int?
+    private var loneLink = Link()
+    private var loneLine = Line.again
 
     // MARK: - The choice
 
@@ -101,7 +103,7 @@ struct OutboxTurns {
     ///
     /// - Parameter waiting: authors who have to wait.
     mutating func next(passingOver waiting: [ChatID: Int]) -> Int? {
-        if waiting.isEmpty, let slot = lone?.slot { return slot }
+        if waiting.isEmpty, let lone { return lone }
         lineUp()
         if let slot = first(of: Self.again, waiting) { return slot }
         if let (line, group) = underway, let slot = first(of: line, waiting), links[slot].group == group { return slot }
@@ -132,7 +134,7 @@ struct OutboxTurns {
     ///
     /// - Parameter home: the entry's own line, also where it is sent again.
     mutating func take(_ slot: Int, of home: Line) {
-        if lone?.slot == slot { return lone = nil }
+        if lone == slot { return lone = nil }
         guard let line = links[slot].line else { return }
         if head < ring.count, ring[head] == line {
             head += 1
@@ -172,7 +174,7 @@ struct OutboxTurns {
     /// - Parameter turn: its line where neither its author nor its client has an entry.
     mutating func append(_ slot: Int, _ link: Link, turn: Line) -> Line {
         if count == 0, lone == nil, link.group == nil {
-            lone = (slot, link, turn)
+            (lone, loneLink, loneLine) = (slot, link, turn)
             return turn
         }
         lineUp()
@@ -185,9 +187,9 @@ struct OutboxTurns {
 
     /// The only entry is the only one no longer.
     private mutating func lineUp() {
-        guard let (slot, link, line) = lone else { return }
+        guard let slot = lone else { return }
         lone = nil
-        enter(slot, link, number(of: line), before: nil)
+        enter(slot, loneLink, number(of: loneLine), before: nil)
     }
 
     /// Inserts restored entries in front of newer ones of the same authors. Returns their lines.
@@ -239,7 +241,7 @@ struct OutboxTurns {
     }
 
     mutating func remove(_ slot: Int) {
-        if lone?.slot == slot { return lone = nil }
+        if lone == slot { return lone = nil }
         guard links.indices.contains(slot), let line = links[slot].line else { return }
         let link = links[slot]
         if let previous = link.previous { links[previous].next = link.next } else { ends[line].first = link.next }
