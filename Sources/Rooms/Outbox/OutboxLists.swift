@@ -1,7 +1,7 @@
 /// The entries of an outbox in several ordered lists, with constant cost for every operation on an entry.
 ///
-/// Linked lists over slots. An entry stays in its slot while it moves from list to list; the slot is reused when it is
-/// gone.
+/// Linked lists over one array of slots. An entry stays in its slot while it moves from list to list; the slot is
+/// reused when it is gone.
 struct OutboxLists {
     /// In the order in which the lists follow each other.
     enum Name: Int, CaseIterable {
@@ -33,7 +33,7 @@ struct OutboxLists {
         var count = 0
     }
 
-    private var slots = Blocks<Slot>()
+    private var slots: [Slot] = []
     private var free: [Int] = []
     private var ends = [Ends](repeating: Ends(), count: Name.allCases.count)
     private var lastSerial: UInt64 = 0
@@ -117,7 +117,7 @@ struct OutboxLists {
         free.append(slot)
         // Memory of a long outage is released.
         if free.count == slots.count {
-            slots.removeAll()
+            slots.removeAll(keepingCapacity: slots.count <= 1024)
             free.removeAll(keepingCapacity: free.count <= 1024)
         }
         return entry
@@ -146,39 +146,5 @@ struct OutboxLists {
         slots[slot].previous = nil
         slots[slot].next = nil
         ends[name].count -= 1
-    }
-}
-
-/// An array in blocks, so that one that grows moves none of its elements: entries are large, and a long outage has many.
-private struct Blocks<Element> {
-    private static var size: Int { 8 }
-
-    private var blocks: [[Element]] = []
-    private(set) var count = 0
-
-    var indices: Range<Int> { 0..<count }
-
-    // Inlined, since a coroutine by itself would allocate its frame.
-    @inline(__always)
-    subscript(index: Int) -> Element {
-        _read { yield blocks[index / Self.size][index % Self.size] }
-        _modify { yield &blocks[index / Self.size][index % Self.size] }
-    }
-
-    mutating func append(_ element: consuming Element) {
-        let block = count / Self.size
-        if block == blocks.count {
-            blocks.append([])
-            blocks[block].reserveCapacity(Self.size)
-        }
-        blocks[block].append(element)
-        count += 1
-    }
-
-    /// Keeps the memory of a little.
-    mutating func removeAll() {
-        blocks.removeSubrange(min(blocks.count, 2)...)
-        for block in blocks.indices { blocks[block].removeAll(keepingCapacity: true) }
-        count = 0
     }
 }
