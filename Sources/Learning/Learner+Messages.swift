@@ -13,7 +13,7 @@ extension Learner {
         if let kind = evidence.kind, let value = frames.first?.text(kind) { messageKind = (kind, value) }
         let sent = sentMessages()
         let own = sent.flatMap { one in frames.filter { $0.text(text) == one.frame.text(one.text) } }
-        nonce = noncePlace(sent, frames)
+        nonce = noncePlace(sent, frames, text)
         if let row = evidence.row {
             reason("each: what happened to a message came in as the only row of the list \(row)")
         }
@@ -247,10 +247,18 @@ extension Learner {
     }
 
     /// Where the app puts an id of its own: other in each message, and no time.
-    private func noncePlace(_ sent: [SentMessage], _ frames: [LearnedFrame]) -> String? {
+    private func noncePlace(_ sent: [SentMessage], _ frames: [LearnedFrame], _ text: String) -> String? {
         guard let first = sent.first else { return nil }
+        let said = Set(sent.compactMap { $0.frame.text($0.text) })
+        let foreign = frames.filter { frame in frame.text(text).map { !said.contains($0) } ?? true }
+        /// What messages with other words have too, and not as what they answer, names no message.
+        func isShared(_ value: String) -> Bool {
+            foreign.contains { frame in
+                frame.leaves.contains { $0.text == value && !$0.names.contains(where: Words.replies.contains) }
+            }
+        }
         let leaves = first.frame.single.filter { leaf in
-            guard leaf.pointer != first.text, let text = leaf.text, Words.isID(text), text != room,
+            guard leaf.pointer != first.text, let text = leaf.text, Words.isID(text), text != room, !isShared(text),
                 !Words.replies.contains(leaf.key), !Words.times.contains(leaf.key),
                 !leaf.names.dropLast().contains(where: { Words.people.contains($0) })
             else { return false }

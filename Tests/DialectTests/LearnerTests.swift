@@ -128,6 +128,23 @@ struct LearnerTests {
         (#"{"type":"version","number":"u2"}"#, [nil, nil]),
     ]
 
+    @Test("what messages of others have too is no id of the app's, also where it sent one message alone")
+    func constant() throws {
+        let lines = """
+            {"dir":"out","frame":{"type":"msg","body":"learn-1","tmp":"a1"}}
+            {"dir":"in","frame":{"type":"msg","mid":"m1","user":{"uid":"u1","nick":"linda"},"body":"learn-1","when":1763695136500}}
+            {"dir":"in","frame":{"type":"msg","mid":"m2","user":{"uid":"u2","nick":"carl"},"body":"learn-2","when":1763695137500}}
+            {"dir":"in","frame":{"type":"typing","user":{"uid":"u2","nick":"carl"},"on":true}}
+            """
+        let proposal = try #require(Learner.propose(Recording(parsing: Array(lines.utf8), limits: JSONLimits())))
+        let definition = proposal.description
+        #expect(definition["encode"]?["message"]?["type"]?.string == "msg")
+        #expect(definition["encode"]?["message"]?["body"]?.string == "{{text}}")
+        #expect(definition["echo"]?.string == "by-text")
+        let rule = try #require(definition["decode"]?.array?.first { $0["event"]?.string == "message" })
+        #expect(rule["fields"]?["ref"] == nil && rule["fields"]?["id"]?.string == "/mid")
+    }
+
     @Test("a frame that says who the app is, also before the app has sent anything, gives a rule", arguments: hellos)
     func hello(_ hello: String, _ places: [String?]) throws {
         let text = """
