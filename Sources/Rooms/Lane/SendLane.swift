@@ -99,7 +99,7 @@ package class SendLane {
     /// Queues a message; it is written when allowed.
     final func submit(_ entry: consuming OutboxEntry, _ context: RoomsContext) {
         if context.isDurable {
-            entry.state = .accepting(context.ledger.next)
+            entry.accept(with: context.ledger.next)
             persistAcceptance(entry, context)
         }
         outbox.append(entry)

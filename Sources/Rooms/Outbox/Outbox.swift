@@ -148,6 +148,9 @@ struct OutboxEntry {
 
     mutating func markShown() { isShown = true }
 
+    /// It is accepted once the store has it.
+    mutating func accept(with ticket: StoreTicket) { state = .accepting(ticket) }
+
     mutating func change(_ body: (inout Self) -> Void) { body(&self) }
 
     /// Reassigns it to a placeholder author.
