@@ -25,9 +25,8 @@ from plan import (  # noqa: E402
 SLACK = 1500
 # The relay says what became of a file within this, while it runs; in milliseconds.
 PATIENCE = 15_000
-# What waits for a backend goes up, or its author is told, within 40 s; a room that is gone looks every 30 s whether something is left
-# (`Room.lingerRetry`), and is listed until then.
-CLOSING = 70_000
+# What waits for a backend goes up, or its author is told, within this.
+CLOSING = 40_000
 # Around the death of a process, connections end.
 DEATH = 2000
 # What a client may be disconnected for at any time.
