@@ -7,9 +7,9 @@ import WireBytes
 // | event              | consequence                                                                                                  |
 // |--------------------|--------------------------------------------------------------------------------------------------------------|
 // | JOIN, or a message | the link is started unless it is up; one that is being closed is restarted once it is closed                 |
-// | last user leaves   | after ``Room/linger`` without users, and with an empty outbox, the link is closed                            |
+// | last user leaves   | after ``Room/linger`` without users the link is closed, or once the last message is settled                  |
 // | unknown upstream   | refused JOINs hold the link for ``Room/unknownLinger``                                                       |
-// | restored outbox    | the link is started, and closed when the outbox is empty and no user is present                              |
+// | restored outbox    | the same as JOIN and leaving, with ``Room/waitingLinger``                                                    |
 // | link closed        | upstream people leave; a room of the template is removed                                                     |
 //
 // A JOIN while the link is being opened is delayed until it is up, so that no message in between is missed.
@@ -27,8 +27,8 @@ extension Room {
     package static let linger: Duration = .seconds(5 * 60)
     /// The time that the link of a room that the backend does not have stays open: a JOIN within it is refused at once.
     static let unknownLinger: Duration = .seconds(10)
-    /// Interval between checks of an empty room whose outbox is not empty.
-    static let lingerRetry: Duration = .seconds(30)
+    /// The time that a link opened for waiting messages alone stays open at least: users return after a restart.
+    static let waitingLinger: Duration = .seconds(30)
 
     /// Longest delay of a JOIN for a link that is being opened. Most links are up sooner, also over the internet.
     package static let openingPatience: Duration = .seconds(1)
@@ -82,11 +82,16 @@ extension Room {
     }
 
     package func lingerTimerFired(_ context: RoomsContext) {
-        guard locals.isEmpty, !isLeaving else { return }
-        guard !hasWaiting, own.isEmpty else {
-            return context.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
-        }
-        leaveBackend(context)
+        guard locals.isEmpty, !isLeaving, !isLoading else { return }
+        for own in own.sorted { ownLingerTimerFired(own, context) }
+        if !hasWaiting, own.isEmpty { leaveBackend(context) }
+    }
+
+    /// Nothing waits in a lane. A link that lingers without a timer has waited for that alone.
+    func emptied(_ lane: SendLane, _ context: RoomsContext) {
+        let since = lane === self.lane ? emptySince : own[lane.account]?.emptySince
+        guard since != nil, context.due(.linger(lane.id)) == nil else { return }
+        context.set(.linger(lane.id), at: context.now.monotonic)
     }
 
     /// An outbox is not empty.
@@ -95,14 +100,14 @@ extension Room {
     /// The link has a purpose: a user is present, or an outbox is not empty.
     package var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting || isOpening }
 
-    /// Opens the links for restored outboxes, with or without users present.
+    /// Opens the links for waiting messages, with or without users present.
     package func startForWaiting(_ context: RoomsContext) {
         startOwnForWaiting(context)
         guard link.state == .stopped, isWanted else { return }
         startLink(context)
         guard settings.connect == .whileJoined, locals.isEmpty, !isOpening else { return }
         life.vacated(at: context.now.monotonic)
-        context.set(.linger(id), at: context.now.monotonic + Self.lingerRetry)
+        context.set(.linger(id), at: context.now.monotonic + Self.waitingLinger)
     }
 
     /// Opens the room's own link.
@@ -149,6 +154,7 @@ extension Room {
     /// The process ends: later JOINs open no link.
     package func stopForGood(_ context: RoomsContext) {
         life.left()
+        life.stopped()
         handle(link.stop(context), context)
     }
 }

@@ -335,6 +335,8 @@ extension Room {
         report.takeOutage()
         removeUpstreamPeople(context)
         // A user joined meanwhile; their messages are sent even if they have left again.
-        if isWanted { startLink(context) } else { frontEnd.roomFellSilent(id) }
+        if isWanted { return startLink(context) }
+        life.stopped()
+        frontEnd.roomFellSilent(id)
     }
 }

@@ -3,7 +3,7 @@ import WireBytes
 
 /// The reasons for a room's link: present users, waiting JOINs, or a stored room that is still being read.
 package final class RoomLife {
-    /// The time at which the last IRC user left an on-demand room.
+    /// The time at which the last IRC user left an on-demand room; nil: one is present, or there is no link to close.
     package private(set) var emptySince: MonotonicInstant?
     /// The link is being closed because the room is empty.
     package private(set) var isLeaving = false
@@ -29,6 +29,9 @@ package final class RoomLife {
     func vacated(at now: MonotonicInstant) { emptySince = now }
 
     func leaves() { isLeaving = true }
+
+    /// There is no link to close any more.
+    func stopped() { emptySince = nil }
 
     /// Returns whether the link was being closed because the room was empty.
     @discardableResult

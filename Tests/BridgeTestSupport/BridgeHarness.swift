@@ -283,10 +283,20 @@ public final class BridgeHarness {
                 continue
             }
             if drainOne() || answerPing() { continue }
-            guard let deadline = bridge.nextDeadline(), deadline <= clock.now.monotonic else { return }
+            guard let deadline = bridge.nextDeadline(), deadline <= clock.now.monotonic else { return atRest() }
             bridge.timerFired(now: clock.now)
         }
         violations.append("the bridge does not come to rest")
+    }
+
+    /// A link that nobody needs has a timer that closes it, or is being closed.
+    private func atRest() {
+        for room in bridge.rooms
+        where room.emptySince != nil && room.isSilent && room.own.isEmpty && !room.isLeaving && !room.isLoading
+            && bridge.context.due(.linger(room.id)) == nil
+        {
+            violations.append("room \(room.id.index) stays open for nothing")
+        }
     }
 
     private func answerPing() -> Bool {

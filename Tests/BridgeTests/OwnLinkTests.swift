@@ -1,3 +1,4 @@
+import Accounts
 import BridgeTestSupport
 import BridgeTypes
 import ChatModel
@@ -367,8 +368,20 @@ struct OwnLinkTests {
         stage.harness.accept(OwnLinkStage.own)
         #expect(stage.sent() == ["-1 message Alice B: parting words"])
         #expect(stage.said(2) == ["alice: parting words"])
-        stage.harness.advance(by: .seconds(31))
         #expect(stage.own == nil)
+    }
+
+    @Test("where the configuration has the room no longer, the link goes at once")
+    func retires() throws {
+        let stage = try stage()
+        stage.harness.perform { bridge, now in
+            var settings = stage.harness.settings
+            settings.rooms = []
+            settings.accounts[0].ownLogins = [:]
+            bridge.reload(settings, reconnecting: [], backends: [], now: now)
+        }
+        #expect(stage.harness.bridge.rooms.isEmpty)
+        #expect(stage.harness.bridge.context.ownLinks.isEmpty)
     }
 
     @Test("somebody who comes back in time finds the link")

@@ -5,13 +5,13 @@ import ChatModel
 import Digests
 import HTTPProtocol
 import IRCProtocol
-import Rooms
 import Testing
 import Upstream
 import WireBytes
 
 @testable import BridgeCore
 @testable import IRCServer
+@testable import Rooms
 
 @Suite("A configuration that is read again")
 struct ReloadTests {
@@ -107,13 +107,43 @@ struct ReloadTests {
         // The confirmation of the last words ends the room.
         let frame = try #require(stage.frames.last { $0.room == 1 && $0.text.contains("last words") })
         stage.harness.sendFrame(1, frame.text)
-        stage.harness.advance(by: .seconds(40))
         #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#attic"])
         stage.harness.send(1, "LIST")
         #expect(
             stage.seen().filter { $0.contains(" 322 ") }.map { String($0.prefix(25)) } == [
                 "1< :bridge 322 ann #lobby", "1< :bridge 322 ann #attic",
             ])
+    }
+
+    @Test("a room that is gone is closed when its last message is settled, however long that takes")
+    func closesAtLast() throws {
+        let stage = try Stage()
+        stage.enter(1, "ann")
+        stage.harness.acceptsConnections = false
+        stage.harness.endTransport(1, reason: "the connection was reset")
+        stage.harness.send(1, "PRIVMSG #den :last words")
+        try stage.reload { $0.rooms.removeLast() }
+        stage.harness.advance(by: .seconds(45))
+        #expect(stage.harness.bridge.rooms.count == 2)
+        stage.harness.accept(1)
+        #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby"])
+        #expect(stage.harness.violations == [])
+    }
+
+    @Test("the bridge's own message opens the link of an empty room, which is closed when it has gone")
+    func saysIntoEmptyRoom() throws {
+        let stage = try Stage(connect: .whileJoined)
+        let room = try #require(stage.harness.bridge.rooms.first)
+        #expect(room.link.state == .stopped)
+        stage.harness.acceptsConnections = false
+        stage.harness.perform { _ = $0.say("hello", in: "lobby", now: $1) }
+        stage.harness.advance(by: .seconds(45))
+        #expect(room.link.state != .stopped)
+        stage.harness.accept(0)
+        _ = stage.seen()
+        #expect(stage.frames.contains { $0.room == 0 && $0.text.contains("hello") })
+        #expect(room.link.state == .stopped && room.emptySince == nil)
+        #expect(stage.harness.violations == [])
     }
 
     @Test("a room that comes back before it was closed goes on")

@@ -427,7 +427,7 @@ struct RestartedOwnOutboxTests {
         stage.echo(sent.first?.id ?? "", "one", by: sent.first?.sender ?? "", over: 0)
         #expect(stage.said(2) == ["alice: one"])
         #expect(said(stage).isEmpty)
-        stage.harness.advance(by: Room.lingerRetry * 2)
+        stage.harness.advance(by: Room.waitingLinger)
         #expect(stage.own == nil)
         stage.enter("alice", 1, account: "alice")
         stage.harness.send(1, "PRIVMSG #lobby :two")
@@ -451,7 +451,7 @@ struct RestartedOwnOutboxTests {
         #expect(sent.map(\.text) == ["one"] && sent.first?.link == 0)
         stage.echo(sent.first?.id ?? "", "one", by: sent.first?.sender ?? "", over: 0)
         #expect(said(stage).isEmpty)
-        stage.harness.advance(by: Room.lingerRetry * 2)
+        stage.harness.advance(by: Room.waitingLinger)
         #expect(stage.room.link.state == .stopped)
         #expect(stage.harness.violations == [])
     }

@@ -11,7 +11,7 @@ import Upstream
 // draws no randomness, so tests can play any conversation on a manual clock.
 
 public final class Bridge {
-    let context: RoomsContext
+    package let context: RoomsContext
     let actions: BridgeActions
     let roomTable: RoomTable
     let backends: BackendTable
@@ -45,7 +45,7 @@ public final class Bridge {
 
     func room(_ id: RoomID) -> Room? { roomTable[id] }
 
-    var rooms: [Room] { roomTable.all }
+    package var rooms: [Room] { roomTable.all }
 
     /// The settings of an open room; nil: no longer open.
     public func settings(of id: RoomID) -> RoomSettings? { room(id)?.settings }

@@ -119,6 +119,7 @@ extension Room {
             }
             own.forget([arrived], context)
         }
+        arm(own, context)
     }
 
     /// Handles a row with the id of a relayed message that IRC has seen.

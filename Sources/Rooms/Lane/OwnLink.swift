@@ -14,8 +14,8 @@ import WireBytes
 // | naming   | usable; the identity upstream is unknown           | whoAmI answered → speaking, barred; link lost → linking   |
 // | speaking | the account's messages are sent                    | link lost → linking; last client left → lingering         |
 // | barred   | the backend identifies it as the room's account    | last client left → lingering                              |
-// | lingering| no user of the account is present, the link is up  | a client enters → as before; 5 min and an empty outbox →  |
-// |          |                                                    | closing                                                   |
+// | lingering| no user of the account is present, the link is up  | a client enters → as before; 5 min, and the last message |
+// |          |                                                    | is settled → closing                                      |
 // | closing  | the Close frame is sent                            | stopped → absent, or linking with a new client or message |
 //
 // While linking, naming or barred, the account's messages wait in the outbox of this link (see `Outbox`); they never

@@ -57,7 +57,7 @@ extension Room {
             let own = makeOwn(account, login, puppet: puppet, person: .invalid, context)
             own.left(at: context.now.monotonic)
             open(own, context)
-            context.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
+            context.set(.linger(own.id), at: context.now.monotonic + Self.waitingLinger)
         }
     }
 
@@ -69,10 +69,8 @@ extension Room {
     }
 
     package func ownLingerTimerFired(_ own: OwnLink, _ context: RoomsContext) {
-        guard own.emptySince != nil, !own.isClosing else { return }
-        guard own.outbox.isEmpty else {
-            return context.set(.linger(own.id), at: context.now.monotonic + Self.lingerRetry)
-        }
+        guard own.emptySince != nil, !own.isClosing, own.outbox.isEmpty else { return }
+        context.cancel(.linger(own.id))
         own.beginClosing()
         handle(own.link.stop(context), from: own, context)
     }
@@ -83,6 +81,7 @@ extension Room {
         if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
         self.own.remove(own)
         context.leave(own)
+        emptied(lane, context)
     }
 
     // MARK: - Upstream identity

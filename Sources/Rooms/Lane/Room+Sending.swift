@@ -64,6 +64,7 @@ extension Room {
     func arm(_ lane: SendLane, _ context: RoomsContext) {
         lane.arm(
             isOpen: isOpen(lane), also: lane === self.lane ? nextPresenceGrant(context) : nil, context)
+        if lane.outbox.isEmpty { emptied(lane, context) }
     }
 
     /// The link is lost, with its in-flight messages.

@@ -66,6 +66,7 @@ extension Room {
                 text: text, clientTags: []),
             acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(speaker.nick))
         lane.submit(entry, context)
+        if !isLoading { startForWaiting(context) }
         pump(lane, context)
         return .done
     }
