@@ -36,6 +36,8 @@ KILLED = 50
 # The relay's longest life must have been this long, in seconds, to say anything about its memory.
 LIFE = 40
 GROWTH, GROWTH_KIB = 0.20, 16 * 1024
+# What a room remembers of each of its last messages, of which some are long.
+MESSAGE_KIB = 1.5
 # Seconds: a connection for calls stays open behind its last answer; a token is renewed before its end, unless half of its
 # life is later.
 OPEN = 15
@@ -454,7 +456,7 @@ class Audit:
                 plan = json.load(file)
         except (OSError, ValueError) as error:
             raise Unreadable("%s: %s" % (os.path.join(directory, "plan.json"), error)) from error
-        self.plan, self.findings, self.streams = plan, collections.defaultdict(list), {}
+        self.directory, self.plan, self.findings, self.streams = directory, plan, collections.defaultdict(list), {}
         if None in (plan.get("began"), plan.get("peace"), plan.get("silence")):
             raise Unreadable("%s: the run did not come to its end" % directory)
         story = json_lines(os.path.join(directory, "relay.jsonl"))
@@ -857,10 +859,14 @@ class Audit:
                 said.accepted = accepted
 
     def is_out_of_reach(self, client, said):
-        """A guest hears of a message only as long as its connection lasts."""
+        """A guest hears of a message only as long as its connection lasts, and of a relay that stands still nothing."""
         if not client.is_guest or said.connection == client.last:
             return False
-        return client.ends[said.connection] < said.t + self.plan["max_age"] * 1000
+        due = said.t + self.plan["max_age"] * 1000
+        for since, until in self.clock.stops:
+            if since <= due < until:
+                due = until
+        return client.ends[said.connection] < due
 
     def log(self, room):
         wire = self.plan["wires"][room.wire]
@@ -1526,7 +1532,13 @@ class Audit:
             return [one for one in life if begin + number * length <= one["age"] <= begin + (number + 1) * length]
 
         early, late = (statistics.median(one["rss"] for one in quarter(number)) for number in (1, 3))
-        if late - early > max(GROWTH * early, GROWTH_KIB):
+        middles = [statistics.median(one["t"] for one in quarter(number)) for number in (1, 3)]
+        # Also in rooms that come and go, or are mirrored.
+        logs = os.path.join(self.directory, "logs")
+        came = sum(
+            middles[0] < entry.get("at", 0) <= middles[1] and not entry.get("again")
+            for name in os.listdir(logs) for entry in json_lines(os.path.join(logs, name)))
+        if late - early > max(GROWTH * early, GROWTH_KIB, MESSAGE_KIB * came):
             self.relay_findings[RELAY[1]].append("process %d: resident memory went from %d to %d KiB" % (
                 life[0]["pid"], early, late))
         # A leak lifts the least that is held; files that come and go do not.

@@ -162,7 +162,7 @@ class Soak:
         self.relay_log = open(self.path("relay.log"), "a", encoding="utf-8")
         self.memory = Memory(
             self.path("samples.jsonl"),
-            {**{proxy.port: wire for wire, proxy in self.upstream.items()}, **self.mirrors.places})
+            {**{proxy.port: wire for wire, proxy in self.upstream.items()}, **self.mirrors.places}, self.path("logs"))
         self.backends = {
             wire: Process(
                 "backend of " + wire, lambda wire=wire: self.backend_command(wire),

@@ -1590,10 +1590,19 @@ class RestTests(unittest.TestCase):
 
 
 class MemoryTests(unittest.TestCase):
-    def kept(self, lives, files=10, more=()):
-        """What is broken. `more` are sockets beside those that stay: (whereto, how many, seconds from, to) of the quiet end."""
+    def kept(self, lives, files=10, more=(), messages=0):
+        """What is broken. `more` are sockets beside those that stay: (whereto, how many, seconds from, to) of the quiet end.
+        So many messages came every two seconds."""
         with tempfile.TemporaryDirectory() as directory:
-            kept = memory.Memory(os.path.join(directory, "samples"), {})
+            logs = os.path.join(directory, "logs")
+            os.mkdir(logs)
+            with open(os.path.join(logs, "reef.log"), "w", encoding="utf-8") as log:
+                for n in range(len(lives[-1]) * messages):
+                    log.write(json.dumps({"at": 2000 * (n // messages)}) + "\n")
+            return self.judged(directory, logs, lives, files, more)
+
+    def judged(self, directory, logs, lives, files, more):
+        kept = memory.Memory(os.path.join(directory, "samples"), {}, logs)
         stay, inode = {}, 0
         for whereto, count in memory.explained().items():
             stay[whereto] = list(range(inode, inode + count))
@@ -1602,7 +1611,7 @@ class MemoryTests(unittest.TestCase):
         def sample(pid, age, rss, held, files=10, **flags):
             count = sum(map(len, held.values()))
             kept.samples.append({
-                "pid": pid, "age": age, "rss": rss, "sockets": count, "fds": count + files, "held": held, **flags})
+                "t": 1000 * age, "pid": pid, "age": age, "rss": rss, "sockets": count, "fds": count + files, "held": held, **flags})
 
         for pid, life in enumerate(lives):
             for n, rss in enumerate(life):
@@ -1624,6 +1633,11 @@ class MemoryTests(unittest.TestCase):
         self.assertEqual(self.kept([[20_000] * 15 + [60_000] * 45])[0], [])
         self.assertEqual(self.kept([[60_000] * 30 + [75_000] * 30])[0], [])
         self.assertEqual(len(self.kept([[60_000 + 1000 * n for n in range(60)]])[0]), 1)
+        # One and a half KiB for each message that came between the middles of the quarters, and no more.
+        long = [60_000 + 100 * n for n in range(400)]
+        self.assertEqual(len(self.kept([long])[0]), 1)
+        self.assertEqual(len(self.kept([long], messages=60)[0]), 1)
+        self.assertEqual(self.kept([long], messages=75)[0], [])
         # The longest life counts, and a short one says nothing.
         self.assertEqual(self.kept([[60_000 + 1000 * n for n in range(19)], flat])[0], [])
 

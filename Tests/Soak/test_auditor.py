@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 import auditor  # noqa: E402
@@ -918,6 +919,17 @@ class Clean(unittest.TestCase):
         run.enter("eve@guest")
         self.check(run.finish())
 
+    def test_guest_goes_while_the_relay_stands_still(self):
+        run = spoken()
+        run.irc("eve@guest", "reef", log=False, show=False)
+        run.tick(15_000)
+        run.relay.append({"t": run.t, "what": "stopped", "pid": 7})
+        run.tick(6000)
+        run.leave("eve@guest")
+        run.relay.append({"t": run.t + 1000, "what": "continued", "pid": 7})
+        run.enter("eve@guest")
+        self.check(run.finish())
+
     def test_repetition(self):
         run = whole()
         again = dict(run.logs["reef"][0], again=True, at=run.logs["reef"][-1]["at"] + 1)
@@ -1199,6 +1211,16 @@ class Broken(unittest.TestCase):
         run = spoken()
         run.irc("bob@desk", "reef", log=False, show=False)
         self.check(run.finish(), ("up", "lost", "past"), some_text="bob@desk:reef:2")
+
+    def test_lost_up_of_a_guest_who_stayed_long_enough(self):
+        run = spoken()
+        run.irc("eve@guest", "reef", log=False, show=False)
+        # It stood still, and went on in time.
+        run.relay += [{"t": run.t + 5000, "what": "stopped", "pid": 7}, {"t": run.t + 15_000, "what": "continued", "pid": 7}]
+        run.tick(21_000)
+        run.leave("eve@guest")
+        run.enter("eve@guest")
+        self.check(run.finish(), ("up", "lost", "past"))
 
     def test_lost_up_though_on_its_way(self):
         run = spoken()
@@ -2020,6 +2042,16 @@ class Broken(unittest.TestCase):
         for index, sample in enumerate(run.samples):
             sample["rss"] += 1000 * index
         self.check(run, auditor.RELAY[1])
+
+    def test_memory_of_many_messages(self):
+        run = whole()
+        for index, sample in enumerate(run.samples):
+            sample["rss"] += 1000 * index
+            sample["t"] = BEGAN + 200 * index
+        self.check(run, auditor.RELAY[1])
+        # As if each of the few messages were many.
+        with mock.patch.object(auditor, "MESSAGE_KIB", 10_000):
+            self.check(run)
 
     def test_descriptors(self):
         run = whole()

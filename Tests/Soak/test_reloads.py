@@ -28,6 +28,7 @@ class Run:
         self.story = [{"t": START, "what": "started", "pid": 1}]
         self.records = {name: [] for name in CLIENTS}
         self.connection, self.tokens, self.is_calm = 1, 0, True
+        self.faults = []
         self.note(0, "written", state=self.state)
         self.note(1, "read")
         for client in CLIENTS:
@@ -62,6 +63,9 @@ class Run:
         if outcome:
             self.note(at + 0.1, outcome)
 
+    def stall(self, at, seconds):
+        self.faults.append("%d %7.1f  stall disk     for %.1f s\n" % (START + round(at * 1000), at, seconds))
+
     def end(self, at, side, who, **more):
         self.ends.append({"t": START + round(at * 1000), "began": START, "side": side, "who": who, "last": "", **more})
 
@@ -82,6 +86,8 @@ class Run:
                 files[os.path.join("records", name.replace("@", "."))] = sorted(record, key=lambda entry: entry["t"])
             with open(os.path.join(directory, "plan.json"), "w", encoding="utf-8") as file:
                 json.dump({"calm": self.is_calm, "began": START + 4000}, file)
+            with open(os.path.join(directory, "faults.txt"), "w", encoding="utf-8") as file:
+                file.writelines(self.faults)
             for name, entries in files.items():
                 with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
                     file.writelines(json.dumps(entry) + "\n" for entry in entries)
@@ -254,6 +260,23 @@ class ReloadTests(unittest.TestCase):
         self.expect()
         self.run_.line(20, "<", ":relay TOPIC #reef :of a file that was refused")
         self.expect("topic")
+
+    def test_a_topic_behind_a_disk_that_stands_still(self):
+        self.run_.reload(10, topics={"reef": "soup"})
+        for name in CLIENTS:
+            if name not in (CLIENT, "gus@tent"):
+                self.run_.line(10.1, "<", ":relay TOPIC #reef :soup", name)
+        self.run_.line(9.1, "<", ":bob!u@h PART #reef")
+        self.run_.line(9.2, "<", ":bob!u@h JOIN #reef")
+        # Behind the messages of before, which the disk did not give before 13.
+        self.run_.ask(13.5)
+        self.run_.line(14, "<", ":relay TOPIC #reef :soup")
+        self.expect("part", "topic")
+        self.run_.stall(9, 4)
+        self.expect("part")
+        # Not for as long as it likes.
+        self.run_.records[CLIENT].pop()
+        self.expect("part", "topic")
 
     def test_a_room_that_came_back_carries(self):
         self.run_.logs["cove"] = [{"text": "Ann-cove:cove:1 hello"}]
