@@ -311,6 +311,25 @@ struct SessionConfirmationTests {
         #expect(stage.heard(1).contains { $0.contains("It arrived after all: hello") })
     }
 
+    @Test("a receipt for a message that was given up shows that it arrived after all", arguments: [true, false])
+    func lateReceipt(byReference: Bool) throws {
+        let stage = try Self.stage(.receipt, .client) { $0.liveness = .jsonPing }
+        let frame = Self.say("hello", stage)
+        // The backend lives, and is slow.
+        for second in 0..<900 {
+            stage.harness.advance(by: .seconds(1))
+            stage.backend(S.message("m\(second)", "talk", at: 10))
+        }
+        #expect(stage.heard(1).contains { $0.contains("has not answered, and whether it arrived is not known: hello") })
+        _ = stage.said(2)
+        let named = byReference ? #""ref":"\#(Self.id(frame))","ids":[]"# : #""ids":["\#(Self.id(frame))"]"#
+        stage.backend(#"{"kind":"receipt","state":"sent",\#(named)}"#)
+        #expect(stage.heard(1).contains { $0.contains("It arrived after all: hello") })
+        #expect(stage.said(2) == ["bob: hello"])
+        stage.backend(#"{"kind":"receipt","state":"sent",\#(named)}"#)
+        #expect(stage.said(2) == [])
+    }
+
     @Test("a silent link is asked after ten seconds, inside the JSON where that is the way")
     func silence() throws {
         let stage = try Self.stage(.receipt, .client) { $0.liveness = .jsonPing }

@@ -41,10 +41,7 @@ extension Room {
         if answersDelete(receipt, context) { return }
         let isServerID = traits.messageIDOrigin == .server
         if let ref = receipt.ref.map({ ChatID($0) }) {
-            let late = lane.outbox.contains(id: ref) ? nil : lane.takeLate(ref: ref)
-            if let late { tellLateArrival(late, context) }
-            if let entry = late ?? lane.confirm(id: ref) {
-                if late == nil, entry.state != .unknownAfterDisconnect { lane.answered(context) }
+            if let entry = takeAnswered(ref, over: lane, context) {
                 let upstreamID = isServerID ? receipt.ids.first : entry.message.id
                 arrived(entry, upstreamID: upstreamID, at: receipt.at, lane, context)
             }
@@ -52,12 +49,22 @@ extension Room {
         }
         guard receipt.state == .sent || traits.confirmation == .receipt else { return }
         for messageID in receipt.ids {
-            guard let entry = lane.confirm(id: messageID) else { continue }
-            lane.answered(context)
+            guard let entry = takeAnswered(messageID, over: lane, context) else { continue }
             // An echo in addition is deduplicated.
             _ = seenIDs.insert(duplicateKey(messageID, lane.sender(of: entry).id))
             confirmed(entry, upstreamID: messageID, at: receipt.at, lane, context)
         }
+    }
+
+    /// Removes the message that an answer names; it may have been given up.
+    private func takeAnswered(_ id: ChatID, over lane: SendLane, _ context: RoomsContext) -> OutboxEntry? {
+        if !lane.outbox.contains(id: id), let late = lane.takeLate(ref: id) {
+            tellLateArrival(late, context)
+            return late
+        }
+        guard let entry = lane.confirm(id: id) else { return nil }
+        if entry.state != .unknownAfterDisconnect { lane.answered(context) }
+        return entry
     }
 
     /// Whether a receipt answers a deletion, rather than a message in flight.
