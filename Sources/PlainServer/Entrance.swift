@@ -59,14 +59,8 @@ package struct Entrance {
 
     private static func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
 
-    /// What the person has said so far that is an answer: all but a first line, which has only opened the door.
-    package mutating func takeAnswers() -> [UInt8] {
-        let said = takeHeld()
-        guard said.first != Telnet.interpret, let end = said.firstIndex(where: Self.isLineEnd) else { return said }
-        let isPair =
-            said[end] == 0x0D && said.indices.contains(end + 1) && (said[end + 1] == 0x0A || said[end + 1] == 0)
-        return Array(said[(end + (isPair ? 2 : 1))...])
-    }
+    /// What the person has typed so far, before the questions that it answers. Enter alone answers none.
+    package mutating func takeAnswers() -> [UInt8] { Array(takeHeld().drop(while: Self.isLineEnd)) }
 
     /// Whether a line is a command of a program. "help" and "Nick" are words of a person.
     package func isCommand(_ line: some Sequence<UInt8>) -> Bool {

@@ -81,11 +81,13 @@ package final class PlainSession {
     // MARK: - Verbs
 
     /// The person appears: greets, and asks for a name.
-    package func begin() {
+    ///
+    /// - Parameter typed: what has come before that.
+    package func begin(_ typed: [UInt8], now: Now) {
         terminal.greet(network: network)
         registration.askName()
         takeSteps()
-        flush()
+        typed.withUnsafeBytes { received($0, now: now) }
     }
 
     package func received(_ bytes: UnsafeRawBufferPointer, now: Now) {
@@ -147,6 +149,8 @@ package final class PlainSession {
         switch input {
         case .line(let line):
             presence.sent()
+            // Enter once more, as the answer takes its time.
+            guard !registration.isChecking(line.text) else { return }
             ahead.append(line)
             goOn()
         case .byte(let byte): actions.pass(byte)
@@ -171,7 +175,9 @@ package final class PlainSession {
         }
     }
 
-    private func take(line: String) {
+    private func take(line typed: TypedLine) {
+        terminal.taken(typed, leadsToSecret: state == .registering)
+        let line = typed.text
         switch state {
         case .registering: answer(line)
         case .chatting where line.hasPrefix("/"): command(line)
@@ -208,12 +214,19 @@ package final class PlainSession {
             switch step {
             case .say(let message): say(message)
             case .show(let text): terminal.show(text)
+            case .refuse(let why): refuse(why)
             case .askName: terminal.ask("Your name: ")
-            case .askPassword:
-                terminal.ask(
-                    terminal.hidesSecrets ? "Password: " : "Password (it can be seen here): ", isSecret: true)
+            case .askPassword: terminal.askPassword()
             }
         }
+    }
+
+    /// An answer does not go, and is asked for again.
+    func refuse(_ why: String) {
+        terminal.show(ScreenText(why, .failure))
+        guard !ahead.isEmpty else { return }
+        ahead.removeAll()
+        terminal.show(ScreenText("What was typed behind it is left out.", .dim))
     }
 
     // MARK: - Coming and going

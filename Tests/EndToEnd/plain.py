@@ -422,6 +422,24 @@ def an_account_has_its_password_asked_for(world):
 
 
 @scenario
+def what_is_typed_before_a_question_answers_it(world):
+    """Line by line or at once, before anything is on the screen; the password is on none, and in no log."""
+    ways = [(kind, ends) for kind in ("character", "line", "nc") for ends in (False, True)]
+    accounts = "\n".join(account("ann%d" % number, "secret-of-ann") for number in range(len(ways)))
+    world.start(server_extra="[identity]\n\n" + accounts)
+    watch = watch_room(world, "#lobby")
+    for number, (kind, is_line_by_line) in enumerate(ways):
+        person = seat(world, kind, initiates=False)
+        lines = ["ann%d\n" % number, "secret-of-ann\n", "#lobby\n"]
+        for text in lines if is_line_by_line else ["".join(lines)]:
+            person.paste(text)
+        watch.expect("JOIN", lambda line: line.source.startswith("ann%d!" % number))
+        person.hear("#lobby ")
+        assert "secret" not in person.screen.printed, person.screen.text()
+    assert "secret" not in world.bridge.log()
+
+
+@scenario
 def passwords_are_echoed_by_nobody_in_line_mode(world):
     """Telnet's own echo is off for the password, and on again behind it."""
     world.start(server_extra="[identity]\n\n" + account("ann", "secret-of-ann"))

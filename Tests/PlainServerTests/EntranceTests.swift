@@ -50,9 +50,12 @@ struct EntranceTests {
         }
     }
 
-    @Test("a first line has only opened the door; what follows are answers")
+    @Test("what was typed before the first question answers it; Enter alone does not")
     func answers() {
-        for (text, rest) in [("hello\r\nann\n", "ann\n"), ("\nann\n", "ann\n"), ("an", "an"), ("\r\0ann", "ann")] {
+        let rows = [
+            ("ann\r\nsecret\n", "ann\r\nsecret\n"), ("\nann\n", "ann\n"), ("an", "an"), ("\r\n\r\nann", "ann"),
+        ]
+        for (text, rest) in rows {
             var entrance = Entrance(verbs: Self.verbs)
             _ = Array(text.utf8).withUnsafeBytes { entrance.received($0) }
             #expect(entrance.takeAnswers() == Array(rest.utf8))

@@ -19,14 +19,16 @@ struct PlainSessionTests {
         var screen = ""
         var program: [UInt8]?
         var reads = true
+        /// To the terminal, as bytes.
+        var sent: [UInt8] = []
 
-        init(needsLogin: Bool = false, hasServerPassword: Bool = false) {
+        init(needsLogin: Bool = false, hasServerPassword: Bool = false, typed: String = "") {
             var settings = PlainSettings()
             settings.network = "test"
             settings.needsLogin = needsLogin
             settings.hasServerPassword = hasServerPassword
             session = PlainSession(settings, Entrance(verbs: ["NICK", "USER", "CAP", "JOIN", "LIST"]), now: now)
-            session.begin()
+            session.begin(Array(typed.utf8), now: now)
             take()
         }
 
@@ -35,7 +37,9 @@ struct PlainSessionTests {
                 switch action {
                 case .toServer(let bytes):
                     asked += String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).map(String.init)
-                case .toTerminal(let bytes): screen += String(decoding: bytes, as: UTF8.self)
+                case .toTerminal(let bytes):
+                    sent += bytes
+                    screen += String(decoding: bytes, as: UTF8.self)
                 case .isProgram(let bytes): program = bytes
                 case .reads(let reads): self.reads = reads
                 }
@@ -118,6 +122,12 @@ struct PlainSessionTests {
         #expect(stage.takeAsked() == ["JOIN #attic"])
         stage.server(":s 471 bob #attic :It is full")
         #expect(stage.takeScreen().contains("#attic: It is full\r\nWhich room [#lobby]? "))
+        stage.type("cellar\n")
+        #expect(stage.takeAsked() == [], "a room that is not listed begins with #")
+        #expect(stage.takeScreen().hasSuffix("begins with #.\r\nWhich room [#lobby]? "))
+        stage.type("#cellar\n")
+        #expect(stage.takeAsked() == ["JOIN #cellar"])
+        stage.server(":s 403 bob #cellar :No such channel")
         stage.type("\n")
         #expect(stage.takeAsked() == ["JOIN #lobby"])
         stage.server(":bob!~b@s JOIN #lobby", ":s 353 bob = #lobby :bob @Remy", ":s 366 bob #lobby :End")
@@ -169,7 +179,7 @@ struct PlainSessionTests {
     @Test("more than is sensible typed ahead is not read")
     func flooded() {
         let stage = Stage()
-        stage.type("bob\n" + String(repeating: "line\n", count: TypedAhead.maxLines + 1))
+        stage.type("bob\n" + String(repeating: "#line\n", count: TypedAhead.maxLines + 1))
         #expect(!stage.reads)
         stage.server(":s CAP * LS :", ":s 001 bob :Welcome", ":s 323 bob :End")
         stage.server(":s 403 bob #line :No such room")
@@ -220,6 +230,83 @@ struct PlainSessionTests {
         stage.server(":s 903 * :Welcome")
         #expect(stage.takeAsked() == ["NICK remy"])
         #expect(!stage.screen.contains("right") && !stage.screen.contains("wrong"))
+    }
+
+    // MARK: - Typed ahead
+
+    /// A question that is not answered yet stands in front of the password's.
+    private static let untilPassword = [
+        ":s CAP * LS :sasl", ":s CAP * ACK :sasl", ":s 433 * ann :Nickname is already in use",
+    ]
+
+    @Test("what was typed before the greeting is the name and the password", arguments: [false, true])
+    func typedBeforeTheGreeting(atOnce: Bool) {
+        let stage = Stage(typed: atOnce ? "ann\r\nsecret\r\n" : "ann\r\n")
+        #expect(stage.takeScreen().hasSuffix("Your name: ann\r\n"))
+        if !atOnce { stage.type("secret\r\n") }
+        for line in Self.untilPassword { stage.server(line) }
+        #expect(stage.takeAsked().suffix(2) == ["CAP END", "AUTHENTICATE PLAIN"])
+        stage.server("AUTHENTICATE +")
+        #expect(stage.takeAsked() == ["AUTHENTICATE \(Base64.encode(Array("\0ann\0secret".utf8)))"])
+        #expect(!stage.screen.contains("secret") && !stage.screen.contains("Your name"))
+    }
+
+    @Test("a password is shown neither before it is asked for nor while it is checked")
+    func hiddenAhead() {
+        let stage = Stage()
+        stage.telnet()
+        stage.type("ann\rsec")
+        stage.type("ret\r")
+        for line in Self.untilPassword { stage.server(line) }
+        stage.type("secret\rsec")
+        stage.server("AUTHENTICATE +", ":s 903 * :Welcome", ":s 001 ann :Welcome")
+        stage.server(":s 322 ann #lobby 2 :", ":s 323 ann :End")
+        #expect(stage.asked.last == "LIST", "the password once more is no answer")
+        stage.type("ret\r")
+        #expect(stage.asked.last == "LIST", "nor is it a room")
+        #expect(!stage.screen.contains("sec") && !stage.screen.contains("ret"))
+        stage.type("lob")
+        #expect(stage.takeScreen().hasSuffix("lob"))
+    }
+
+    @Test("a telnet that is known as one behind the question for a password hides it all the same")
+    func telnetBehindThePassword() {
+        let echo: [UInt8] = [255, 251, 1]
+        for byLines in [false, true] {
+            let stage = Stage(needsLogin: true, typed: "ann\r\n")
+            stage.server(Self.untilPassword[0], Self.untilPassword[1])
+            #expect(stage.takeScreen().hasSuffix("Password (it can be seen here): "))
+            stage.sent = []
+            // A telnet by lines refuses the first offer of an echo, and takes that for a password.
+            stage.bytes(byLines ? [255, 254, 1, 255, 254, 3] : [255, 253, 1, 255, 253, 3])
+            // Over the words of the first.
+            let blanks = byLines ? "" : String(repeating: " ", count: 22) + String(repeating: "\u{8}", count: 22)
+            #expect(stage.takeScreen().hasSuffix("\rPassword: " + blanks))
+            #expect(stage.sent.starts(with: echo) == byLines)
+        }
+    }
+
+    @Test("an answer that does not go takes what was typed behind it along")
+    func refusedAhead() {
+        let name = Stage(typed: "a,nn\nsecret\n")
+        name.server(":s CAP * LS :", ":s 432 * a,nn :Erroneous nickname")
+        #expect(name.takeAsked().suffix(3) == ["NICK a,nn", "USER ann 0 * a,nn", "CAP END"])
+        let refusal = "a,nn cannot be a name here: Erroneous nickname.\r\n"
+        let dropped = "What was typed behind it is left out.\r\n"
+        #expect(name.takeScreen().hasSuffix(refusal + dropped + "Your name: "))
+        let password = Stage(typed: "ann\nwrong\n#lobby\n")
+        for line in Self.untilPassword { password.server(line) }
+        password.server("AUTHENTICATE +", ":s 904 * :SASL authentication failed")
+        #expect(password.asked.filter { $0 == "AUTHENTICATE PLAIN" }.count == 1)
+        #expect(password.takeScreen().contains(dropped))
+    }
+
+    @Test("a password that was typed behind a free name is no room's name")
+    func passwordOfNone() {
+        let stage = Stage(typed: "amm\nsecret\n")
+        stage.server(":s CAP * LS :", ":s 001 amm :Welcome", ":s 322 amm #lobby 2 :", ":s 323 amm :End")
+        #expect(stage.asked.last == "LIST")
+        #expect(!stage.screen.contains("secret"))
     }
 
     @Test("a password of the server's own is tried where it is no account's")

@@ -42,8 +42,7 @@ extension BridgeDriver {
     private func begin(_ id: ConnectionID, _ transport: Transport) {
         let now = Now(transport)
         guard let (peer, answers) = plain.enter(id, plainSettings(id.client), now: now) else { return }
-        peer.session.begin()
-        answers.withUnsafeBytes { peer.session.received($0, now: now) }
+        peer.session.begin(answers, now: now)
         run(peer, id, transport)
     }
 

@@ -48,6 +48,8 @@ struct PlainRooms {
         }
     }
 
+    var isJoining: Bool { if case .joining = state { true } else { false } }
+
     // MARK: - One room
 
     private func index(of name: String) -> Int? { all.firstIndex { PlainNames.areSame($0.name, name) } }
@@ -67,6 +69,8 @@ struct PlainRooms {
     }
 
     // MARK: - The list
+
+    func isListed(_ name: String) -> Bool { listed.contains { PlainNames.areSame($0, name) } }
 
     /// LIST is sent.
     mutating func beginListing() {

@@ -36,8 +36,13 @@ extension PlainSession {
     /// The answer to that.
     func choose(_ line: String) {
         let words = line.split(whereSeparator: \.isWhitespace)
-        guard let wanted = words.first.map(PlainRooms.name) ?? rooms.listed.first else { return askRoom() }
-        join(wanted)
+        guard let word = words.first.map(String.init) ?? rooms.listed.first else { return askRoom() }
+        // Of a password that was typed ahead for an account that is none, no room is made, and nothing is said.
+        guard word.hasPrefix("#") || rooms.isListed(PlainRooms.name(word)) else {
+            refuse("There is no such room in the list; the name of another one begins with #.")
+            return askRoom()
+        }
+        join(PlainRooms.name(word))
     }
 
     private func join(_ name: String) {

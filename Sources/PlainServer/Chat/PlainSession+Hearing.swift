@@ -91,8 +91,9 @@ extension PlainSession {
         let isOfRequest = sent.takeRequest(label)
         // Which of several things it is about.
         let about = message.params.count > 2 && message.command != "FAIL" ? message.params[1] + ": " : ""
-        terminal.show(ScreenText(about + reason, .failure))
-        if !isOfRequest, rooms.endJoining() { askRoom() }
+        guard !isOfRequest, rooms.isJoining else { return terminal.show(ScreenText(about + reason, .failure)) }
+        refuse(about + reason)
+        if rooms.endJoining() { askRoom() }
     }
 
     // MARK: - People

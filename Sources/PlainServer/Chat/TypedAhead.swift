@@ -1,13 +1,23 @@
 import WireBytes
 
+/// A line as it was typed.
+struct TypedLine: Equatable {
+    var text: String
+    /// It was begun while a secret was asked for, or what would be asked was not known.
+    var isHidden = false
+}
+
 /// Lines that were typed and wait for the server's answer to those before.
+///
+/// Each was typed for the question behind the one before. Where an answer is refused, that is asked again instead: the
+/// lines behind it answer nothing any more, and a password among them would be taken for a name, or for a message.
 struct TypedAhead {
     /// Beyond it the terminal is not read.
     static let maxLines = 200
     /// For a terminal that has ended: what it has sent is given so long.
     private static let endPatience: Duration = .seconds(60)
 
-    private var lines: [String] = []
+    private var lines: [TypedLine] = []
     private var isPaused = false
     private var endsAt: MonotonicInstant?
 
@@ -17,9 +27,11 @@ struct TypedAhead {
     /// When a terminal that has ended is left, whatever waits.
     var deadline: MonotonicInstant? { endsAt }
 
-    mutating func append(_ line: String) { lines.append(line) }
+    mutating func append(_ line: TypedLine) { lines.append(line) }
 
-    mutating func next() -> String? { lines.isEmpty ? nil : lines.removeFirst() }
+    mutating func next() -> TypedLine? { lines.isEmpty ? nil : lines.removeFirst() }
+
+    mutating func removeAll() { lines = [] }
 
     mutating func end(now: MonotonicInstant) { endsAt = now + Self.endPatience }
 

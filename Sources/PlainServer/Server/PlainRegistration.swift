@@ -20,6 +20,8 @@ struct PlainRegistration {
     enum Step: Equatable {
         case say(IRCMessage)
         case show(ScreenText)
+        /// The answer does not go, and another question follows.
+        case refuse(String)
         case askName
         case askPassword
     }
@@ -38,6 +40,7 @@ struct PlainRegistration {
     private(set) var nick = ""
     /// The name as it was typed.
     private var wishedNick = ""
+    /// While it is checked.
     private var password: String?
     private var offered: Set<String> = []
     private var enabled: Set<String> = []
@@ -90,7 +93,7 @@ struct PlainRegistration {
 
     private mutating func introduce() {
         guard state == .registering else { return }
-        if let password { return logIn(password) }
+        if let password, !isLoggedIn { return logIn(password) }
         if needsLogin, !isLoggedIn { return askPassword("A password is needed here.") }
         say("NICK", wishedNick)
         guard !isIntroduced else { return }
@@ -106,19 +109,20 @@ struct PlainRegistration {
                 "\(wishedNick) is somebody else's name. With its password it is yours; without, press Enter for another."
             )
         }
-        steps.append(.show(ScreenText("Somebody is called \(wishedNick) already.", .failure)))
+        steps.append(.refuse("Somebody is called \(wishedNick) already."))
         askName()
     }
 
     /// 432 ERR_ERRONEUSNICKNAME.
     mutating func nickRefused(_ reason: String) {
-        steps.append(.show(ScreenText("\(wishedNick) cannot be a name here: \(reason).", .failure)))
+        steps.append(.refuse("\(wishedNick) cannot be a name here: \(reason)."))
         askName()
     }
 
     /// 001 RPL_WELCOME.
     mutating func welcomed(_ nick: String?) {
         self.nick = nick ?? wishedNick
+        password = nil
         state = .registered
     }
 
@@ -155,12 +159,15 @@ struct PlainRegistration {
 
     private mutating func askPassword(_ why: String) {
         guard enabled.contains("sasl") || hasServerPassword else {
-            steps.append(.show(ScreenText(why, .failure)))
+            steps.append(.refuse(why))
             return askName()
         }
         state = .proving
         steps += [.show(ScreenText(why)), .askPassword]
     }
+
+    /// This password is under way to the server.
+    func isChecking(_ line: String) -> Bool { state == .registering && line == password }
 
     mutating func proven(_ line: String) {
         guard !line.isEmpty else { return askName() }
@@ -197,12 +204,12 @@ struct PlainRegistration {
         guard state == .registering, let password else { return }
         if hasServerPassword { return sayServerPassword(password) }
         self.password = nil
-        askPassword(reason.isEmpty ? "That is not the password." : reason + ".")
+        state = .proving
+        steps += [.refuse(reason.isEmpty ? "That is not the password." : reason + "."), .askPassword]
     }
 
     private mutating func sayServerPassword(_ password: String) {
         say("PASS", password)
-        self.password = nil
         isLoggedIn = true
         introduce()
     }

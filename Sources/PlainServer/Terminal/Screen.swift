@@ -42,12 +42,21 @@ struct Screen {
     private var output = ""
     /// What is asked, in front of the line being typed.
     private var prompt = ""
+    /// In line mode: the row with the question, while neither its answer's Enter nor anything else has ended it.
+    private var question = Question.none
     /// About this moment: who is typing, how far a message is.
     private var status = ScreenText()
     /// The line is not shown, as it is a password.
     private var isSecret = false
     /// What was drawn below the lines that stay; nil: nothing.
     private var drawn: Drawing?
+
+    private enum Question {
+        case none
+        /// In the output: no Enter that has arrived so far was pressed on this row.
+        case written
+        case sent
+    }
 
     private struct Drawing: Equatable {
         var status: String
@@ -59,6 +68,7 @@ struct Screen {
 
     mutating func takeOutput() -> String {
         defer { output = "" }
+        if question == .written { question = .sent }
         return output
     }
 
@@ -73,13 +83,21 @@ struct Screen {
         guard mode != self.mode else { return }
         erase()
         self.mode = mode
-        if mode == .characters { output += "\r" }
+        guard mode == .characters else { return }
+        if question == .none {
+            output += "\r"
+        } else {
+            let width = TextWidth.of(prompt)
+            drawn = Drawing(status: "", row: "", cursor: width, width: width)
+        }
+        question = .none
     }
 
     // MARK: - Lines that stay
 
     mutating func show(_ text: ScreenText) {
         erase()
+        question = .none
         for line in text.wrapped(columns: columns, indent: Self.indent) {
             output += line.written(hasColour: abilities.hasColour) + "\r\n"
         }
@@ -88,18 +106,32 @@ struct Screen {
     /// Asks on the row of the cursor, where the answer follows.
     mutating func ask(_ question: String) {
         prompt = question
-        if mode == .lines { output += question }
+        guard mode == .lines else { return }
+        output += question
+        self.question = .written
     }
 
-    /// Leaves what was typed where it is, and goes on below.
-    mutating func leaveRow(_ editor: LineEditor) {
-        guard mode == .characters else { return }
-        erase()
-        output += drawing(editor).row + "\r\n"
+    /// Asks the same in these words.
+    mutating func rephrase(_ question: String) {
+        guard question != prompt else { return }
+        if self.question != .none { output += "\r" + String(repeating: " ", count: TextWidth.of(prompt)) + "\r" }
+        ask(question)
     }
 
-    /// The line end of what was not shown.
-    mutating func leaveSecret() { if mode == .lines { output += "\r\n" } }
+    /// The person's own terminal has gone on to the next row.
+    mutating func enterPressed() { if question == .sent { question = .none } }
+
+    /// Leaves the row as it is, with this text as what was typed, and goes on below.
+    mutating func leaveRow(_ text: String) {
+        if mode == .lines {
+            if question != .none { output += text + "\r\n" }
+            question = .none
+        } else {
+            erase()
+            let characters = Array(text)
+            output += drawing(characters, cursor: characters.count).row + "\r\n"
+        }
+    }
 
     /// Everything is to be drawn again, as something else has written on the terminal.
     mutating func forget() {
@@ -133,7 +165,7 @@ struct Screen {
     /// Draws again what has changed below the lines; behind everything else of a turn.
     mutating func draw(_ editor: LineEditor) {
         guard mode == .characters else { return }
-        let next = drawing(editor)
+        let next = isSecret ? drawing([], cursor: 0) : drawing(editor.characters, cursor: editor.cursor)
         guard next != drawn else { return }
         if let drawn, drawn.status == next.status {
             output += extending(drawn, to: next) ?? "\r" + row(next, over: drawn.width)
@@ -168,12 +200,10 @@ struct Screen {
     }
 
     /// The part of the line around the cursor that fits.
-    private func drawing(_ editor: LineEditor) -> Drawing {
+    private func drawing(_ characters: [Character], cursor: Int) -> Drawing {
         let columns = (columns ?? Self.assumedColumns) - 1
         let question = String(ScreenText(prompt).prefix(columns: columns / 2).written(hasColour: false))
         let asked = TextWidth.of(question)
-        let characters = isSecret ? [] : editor.characters
-        let cursor = isSecret ? 0 : editor.cursor
         var start = cursor
         var width = 0
         // To the left of the cursor as much as three quarters, and all where it fits.

@@ -3,7 +3,7 @@
 struct Terminal {
     enum Input: Equatable {
         /// Enter was pressed.
-        case line(String)
+        case line(TypedLine)
         /// A byte as it was sent, behind ``passThrough()``.
         case byte(UInt8)
         case tab
@@ -15,17 +15,24 @@ struct Terminal {
     /// What the line being typed is for.
     private enum Purpose: Equatable {
         case nothing
+        /// The answer to a question that is to come, and may be about a secret.
+        case unasked
         /// The answer to a question.
-        case answer(to: String, isSecret: Bool)
+        case answer(to: String)
+        case password
         /// A message for a room.
         case message
+
+        var mayBeSecret: Bool { self == .unasked || self == .password }
     }
 
     private var telnet = Telnet()
     private var keys = KeyReader()
     private var editor = LineEditor()
     private var screen = Screen()
-    private var purpose = Purpose.nothing
+    private var purpose = Purpose.nothing { didSet { settleHiding() } }
+    /// The line being typed was begun when it might be a secret, and is not shown, whatever it is for now.
+    private var isHidden = false
     /// News that wait for a line to go with, where printing them would cut the line being typed in two.
     private var heldNews: ScreenText?
     /// A telnet in line mode shows nothing while a password is typed, as it takes us for the one who shows it.
@@ -38,9 +45,6 @@ struct Terminal {
 
     /// The client has sent a telnet command, so it is no plain socket.
     var isTelnet: Bool { telnet.isSpoken }
-    var isSecret: Bool { if case .answer(_, true) = purpose { true } else { false } }
-    /// A password that is asked for is not shown while it is typed.
-    var hidesSecrets: Bool { screen.mode == .characters || telnet.isSpoken }
     /// The person's own terminal shows what is typed, and keeps it when it is sent.
     var showsOwnLines: Bool { screen.mode == .lines }
 
@@ -57,10 +61,7 @@ struct Terminal {
 
     mutating func received(_ byte: UInt8) -> Input? {
         if byte != Telnet.interpret, telnet.isInText { return typed(byte) }
-        let wasSpoken = telnet.isSpoken
-        let event = telnet.received(byte)
-        if !wasSpoken, telnet.isSpoken { negotiate() }
-        return event.flatMap { take($0) }
+        return telnet.received(byte).flatMap { take($0) }
     }
 
     /// From here on each byte is ``Input/byte(_:)``, and whatever is typed is shown by the person's own terminal.
@@ -120,6 +121,7 @@ struct Terminal {
     }
 
     private mutating func press(_ key: Key) -> Input? {
+        defer { settleHiding() }
         switch key {
         case .scalar(let scalar): editor.insert(scalar)
         case .unreadable: editor.markUnreadable()
@@ -130,9 +132,9 @@ struct Terminal {
         case .right: editor.right()
         case .home: editor.home()
         case .end: editor.end()
-        case .up: if !isSecret { editor.earlier() }
-        case .down: if !isSecret { editor.later() }
-        case .tab: return !isSecret && reactsOnce() ? .tab : nil
+        case .up: if !isHidden { editor.earlier() }
+        case .down: if !isHidden { editor.later() }
+        case .tab: return !isHidden && reactsOnce() ? .tab : nil
         case .eraseLine: editor.eraseToStart()
         case .eraseToEnd: editor.eraseToEnd()
         case .eraseWord: editor.eraseWord()
@@ -151,26 +153,52 @@ struct Terminal {
     }
 
     /// - Returns: nil: nothing that can be sent was typed.
-    private mutating func enter() -> String? {
+    private mutating func enter() -> TypedLine? {
+        // A telnet that does not show what is typed does not show the line's end.
+        if !hidesByEcho { screen.enterPressed() }
         guard !editor.isTooLong, !editor.isUnreadable else {
             let why =
                 editor.isTooLong
                 ? "That line is longer than \(LineEditor.maxBytes / 1024) KiB" : "That was not in UTF-8"
             editor.clear()
             show(ScreenText(why + "; nothing was sent.", .failure))
-            if case .answer(let question, _) = purpose { screen.ask(question) }
+            switch purpose {
+            case .answer(let question): screen.ask(question)
+            case .password: screen.ask(passwordQuestion)
+            case .nothing, .unasked, .message: break
+            }
             return nil
         }
         hasReacted = false
-        guard purpose == .message else {
-            screen.leaveRow(editor)
-            endPrompt()
-            return editor.take(isKept: false)
+        if purpose == .message, editor.isEmpty { return nil }
+        return TypedLine(text: editor.take(isKept: purpose == .message && !isHidden), isHidden: isHidden)
+    }
+
+    /// A line is taken for what is asked now, however long ago it was typed.
+    ///
+    /// - Parameter leadsToSecret: the next question may be about one.
+    mutating func taken(_ line: TypedLine, leadsToSecret: Bool) {
+        switch purpose {
+        case .nothing, .unasked: break
+        case .answer, .password:
+            screen.leaveRow(line.isHidden ? "" : line.text)
+            endPrompt(leadsToSecret ? .unasked : .nothing)
+        case .message:
+            // A message is shown by the server's echo, in its place among those of others.
+            if !Self.isMessage(line.text) { screen.leaveRow(line.isHidden ? "" : line.text) }
         }
-        if editor.isEmpty { return nil }
-        // A message is shown by the server's echo, in its place among those of others.
-        if !Self.isMessage(editor.text) { screen.leaveRow(editor) }
-        return editor.take(isKept: true)
+    }
+
+    /// Once a line is begun as a secret, a question that comes meanwhile does not bring it to light.
+    private mutating func settleHiding() {
+        if purpose.mayBeSecret {
+            isHidden = true
+        } else {
+            if editor.isEmpty { isHidden = false }
+            guard hidesByEcho else { return }
+            telnet.withdraw(.echo)
+            hidesByEcho = false
+        }
     }
 
     // MARK: - The Tab key
@@ -191,9 +219,10 @@ struct Terminal {
 
     /// Welcomes a new connection.
     ///
-    /// A socket of nothing shows the bytes of a telnet command as a sign or two, over which the greeting is written.
+    /// A telnet is asked before it has shown that it is one: it is the sooner silent where a password is typed. A socket of
+    /// nothing shows the bytes as signs, over which the greeting is written.
     mutating func greet(network: String) {
-        telnet.ask(.windowSize)
+        negotiate()
         screen.returnToStart()
         show(ScreenText("Welcome to \(network)."))
         show("This is a chat; /quit leaves it.")
@@ -214,38 +243,48 @@ struct Terminal {
     /// About this moment, above the line being typed.
     mutating func setStatus(_ text: ScreenText) { screen.setStatus(text) }
 
-    mutating func ask(_ question: String, isSecret: Bool = false) {
-        endPrompt()
-        purpose = .answer(to: question, isSecret: isSecret)
-        screen.setSecret(isSecret)
-        if isSecret, screen.mode == .lines, telnet.isSpoken {
+    mutating func ask(_ question: String) {
+        purpose = .answer(to: question)
+        screen.ask(question)
+    }
+
+    mutating func askPassword() {
+        purpose = .password
+        screen.ask(passwordQuestion)
+    }
+
+    private var passwordQuestion: String {
+        screen.mode == .characters || telnet.isSpoken ? "Password: " : "Password (it can be seen here): "
+    }
+
+    /// Hides a password as far as the terminal can; that it is a telnet may turn out behind the question.
+    private mutating func hidePassword() {
+        guard purpose == .password, telnet.isSpoken else { return }
+        if screen.mode == .lines, !hidesByEcho {
             telnet.offer(.echo)
             hidesByEcho = true
         }
-        screen.ask(question)
+        screen.rephrase(passwordQuestion)
     }
 
     /// What is typed is for this room.
     mutating func talk(in room: String) {
-        endPrompt()
         purpose = .message
         screen.setPrompt("\(room)> ")
     }
 
-    /// Nothing is asked for any more, and what is typed can be seen.
-    mutating func endPrompt() {
-        purpose = .nothing
+    /// Nothing is asked for any more.
+    mutating func endPrompt() { endPrompt(.nothing) }
+
+    private mutating func endPrompt(_ next: Purpose) {
+        purpose = next
         screen.setPrompt("")
-        screen.setSecret(false)
-        if hidesByEcho {
-            telnet.withdraw(.echo)
-            hidesByEcho = false
-            screen.leaveSecret()
-        }
     }
 
     /// Everything that was done since, as one write.
     mutating func takeOutput() -> [UInt8] {
+        hidePassword()
+        screen.setSecret(isHidden)
         screen.draw(editor)
         return telnet.takeOutput() + Array(screen.takeOutput().utf8)
     }
