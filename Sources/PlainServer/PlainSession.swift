@@ -237,8 +237,8 @@ package final class PlainSession {
     func welcomed(_ nick: String?) {
         guard state == .registering else { return }
         registration.welcomed(nick)
+        takeSteps()
         state = .chatting
-        terminal.show(ScreenText("Hello, \(registration.nick).", .dim))
         terminal.endPrompt()
         rooms.beginListing()
         say("LIST")
@@ -253,10 +253,20 @@ package final class PlainSession {
         if reason.isEmpty { say("QUIT") } else { say("QUIT", reason) }
     }
 
+    /// Without the words of IRC around it: `Closing Link: ADDRESS (REASON)`.
+    private static func plain(_ reason: String) -> Substring {
+        guard reason.hasPrefix("Closing Link: "), reason.hasSuffix(")"), let start = reason.firstIndex(of: "(") else {
+            return reason[...]
+        }
+        return reason[reason.index(after: start)...].dropLast()
+    }
+
     /// The server has ended the connection.
     func closed(_ reason: String) {
         guard state != .leaving else { return }
+        let again = state == .registering ? " Connect again for another try." : ""
         state = .leaving
-        terminal.show(ScreenText("The connection ends: \(reason)", .failure))
+        terminal.endPrompt()
+        terminal.show(ScreenText("The connection ends: \(Self.plain(reason)).\(again)", .failure))
     }
 }

@@ -407,8 +407,9 @@ def an_account_has_its_password_asked_for(world):
     person.hear(ASKS_PASSWORD, since)
     since = person.mark()
     person.line("wrong-word")
-    # Told, and asked for one of the two again.
+    # Told in words of people, and asked for one of the two again.
     person.hear(r"(?i)password|\bname\b", since)
+    assert "SASL" not in person.screen.printed, person.screen.text()
     watch.barrier()
     assert not [line for line in watch.lines if line.command == "JOIN" and line.source.startswith("ann!")], "in without it"
     person = sit(world, "ann", password="secret-of-ann")

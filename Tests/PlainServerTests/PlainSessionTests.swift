@@ -221,7 +221,9 @@ struct PlainSessionTests {
         stage.type("wrong\n")
         #expect(stage.takeAsked() == ["NICK remy", "AUTHENTICATE PLAIN"])
         stage.server("AUTHENTICATE +", ":s 904 * :SASL authentication failed")
-        #expect(stage.takeScreen().contains("SASL authentication failed"))
+        let screen = stage.takeScreen()
+        #expect(screen.contains("There is no account remy with that password.") && !screen.contains("SASL"))
+        #expect(screen.hasSuffix("Password (it can be seen here): "))
         _ = stage.takeAsked()
         stage.type("right\n")
         stage.server("AUTHENTICATE +")
@@ -291,7 +293,8 @@ struct PlainSessionTests {
         let name = Stage(typed: "a,nn\nsecret\n")
         name.server(":s CAP * LS :", ":s 432 * a,nn :Erroneous nickname")
         #expect(name.takeAsked().suffix(3) == ["NICK a,nn", "USER ann 0 * a,nn", "CAP END"])
-        let refusal = "a,nn cannot be a name here: Erroneous nickname.\r\n"
+        let refusal =
+            "a,nn cannot be a name here. A name is short, begins with a letter, and has no signs but - and _.\r\n"
         let dropped = "What was typed behind it is left out.\r\n"
         #expect(name.takeScreen().hasSuffix(refusal + dropped + "Your name: "))
         let password = Stage(typed: "ann\nwrong\n#lobby\n")
@@ -307,6 +310,46 @@ struct PlainSessionTests {
         stage.server(":s CAP * LS :", ":s 001 amm :Welcome", ":s 322 amm #lobby 2 :", ":s 323 amm :End")
         #expect(stage.asked.last == "LIST")
         #expect(!stage.screen.contains("secret"))
+    }
+
+    // MARK: - Log-in
+
+    @Test("a command in place of a name is none")
+    func commandForName() {
+        let stage = Stage()
+        stage.type("/help\n")
+        #expect(stage.takeAsked() == [] && stage.takeScreen().hasSuffix("/quit leaves.\r\nYour name: "))
+    }
+
+    @Test("an account that is called otherwise where it is connected says so")
+    func otherNick() {
+        let stage = Stage()
+        stage.type("ann\n")
+        stage.server(":s CAP * LS :", ":s 001 annie :Welcome")
+        #expect(
+            stage.takeScreen().hasSuffix(
+                "Hello, annie.\r\nYour account is called annie where it is connected already; /nick changes it.\r\n"))
+    }
+
+    @Test("an end in the middle of a log-in is told without the words of IRC, and what to do")
+    func endedEarly() {
+        let stage = Stage(needsLogin: true, hasServerPassword: true)
+        stage.type("ann\n")
+        stage.server(":s CAP * LS :")
+        stage.type("wrong\n")
+        _ = stage.takeScreen()
+        stage.server(":s 464 * :Password incorrect", "ERROR :Closing Link: 127.0.0.1 (Password incorrect)")
+        #expect(
+            stage.takeScreen() == "The connection ends: Password incorrect. Connect again for another try.\r\n")
+    }
+
+    @Test("where a log-in takes no passwords, none is asked for")
+    func noPasswords() {
+        let stage = Stage(needsLogin: true)
+        stage.type("ann\n")
+        stage.server(":s CAP * LS :sasl=EXTERNAL,SCRAM-SHA-256")
+        let screen = stage.takeScreen()
+        #expect(screen.contains("none is taken on this connection") && screen.hasSuffix("Your name: "))
     }
 
     @Test("a password of the server's own is tried where it is no account's")

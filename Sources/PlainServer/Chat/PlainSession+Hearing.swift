@@ -58,10 +58,12 @@ extension PlainSession {
         case "332": if params.count > 2 { terminal.show(ScreenText("Topic: ", .dim).appending(params[2])) }
         case "353": if params.count > 3 { namesTold(params[2], params[3]) }
         case "366": if params.count > 1 { namesEnded(params[1]) }
-        case "432": nickAnswered(message) { $0.nickRefused(ScreenText.printable(params.last ?? "")) }
+        case "432": nickAnswered(message) { $0.nickRefused() }
         case "433", "436", "437": nickAnswered(message) { $0.nickTaken() }
         case "903": register { $0.loggedIn() }
         case "902", "904", "905", "906": register { $0.loginRefused(params.last ?? "") }
+        // ERROR follows, and says the same.
+        case "464" where state == .registering: break
         default:
             // Errors; the others are about the server, and for programs.
             if message.command.hasPrefix("4") || message.command.hasPrefix("5") { failed(message) }

@@ -42,9 +42,11 @@ struct PlainRegistration {
     private var wishedNick = ""
     /// While it is checked.
     private var password: String?
+    private var hasBeenRefused = false
     private var offered: Set<String> = []
     private var enabled: Set<String> = []
     private var hasNegotiated = false
+    private var offersPasswords = false
     /// USER and CAP END are sent.
     private var isIntroduced = false
     private var isLoggedIn = false
@@ -79,7 +81,11 @@ struct PlainRegistration {
     mutating func named(_ line: String) {
         let name = line.split(whereSeparator: \.isWhitespace).joined(separator: "_")
         guard !name.isEmpty else { return askName() }
-        wishedNick = name.hasPrefix("/") ? String(name.dropFirst()) : name
+        guard !name.hasPrefix("/") else {
+            steps.append(.refuse("First a name, which has no slash in front; /quit leaves."))
+            return askName()
+        }
+        wishedNick = name
         password = nil
         state = .registering
         // What the server can do is known before it may refuse the name.
@@ -94,7 +100,7 @@ struct PlainRegistration {
     private mutating func introduce() {
         guard state == .registering else { return }
         if let password, !isLoggedIn { return logIn(password) }
-        if needsLogin, !isLoggedIn { return askPassword("A password is needed here.") }
+        if needsLogin, !isLoggedIn { return askPassword(loginNeeded) }
         say("NICK", wishedNick)
         guard !isIntroduced else { return }
         isIntroduced = true
@@ -102,20 +108,23 @@ struct PlainRegistration {
         say("CAP", "END")
     }
 
-    /// 433 ERR_NICKNAMEINUSE.
+    /// 433 ERR_NICKNAMEINUSE: of a user, or of an account, which are not told apart.
     mutating func nickTaken() {
-        if enabled.contains("sasl"), !isLoggedIn {
+        if takesAccounts, !isLoggedIn {
             return askPassword(
-                "\(wishedNick) is somebody else's name. With its password it is yours; without, press Enter for another."
+                "\(wishedNick) is taken. If it is your account, type its password; if not, press Enter for another name."
             )
         }
-        steps.append(.refuse("Somebody is called \(wishedNick) already."))
+        steps.append(.refuse("\(wishedNick) is taken. Choose another name."))
         askName()
     }
 
     /// 432 ERR_ERRONEUSNICKNAME.
-    mutating func nickRefused(_ reason: String) {
-        steps.append(.refuse("\(wishedNick) cannot be a name here: \(reason)."))
+    mutating func nickRefused() {
+        steps.append(
+            .refuse(
+                "\(wishedNick) cannot be a name here. A name is short, begins with a letter, and has no signs but - and _."
+            ))
         askName()
     }
 
@@ -124,6 +133,10 @@ struct PlainRegistration {
         self.nick = nick ?? wishedNick
         password = nil
         state = .registered
+        steps.append(.show(ScreenText("Hello, \(self.nick).", .dim)))
+        guard !isOwn(wishedNick) else { return }
+        let why = "Your account is called \(self.nick) where it is connected already; /nick changes it."
+        steps.append(.show(ScreenText(why, .dim)))
     }
 
     mutating func renamed(to nick: String) { self.nick = nick }
@@ -133,13 +146,15 @@ struct PlainRegistration {
     mutating func capReceived(_ message: IRCMessage) {
         guard message.params.count > 1 else { return }
         let list = message.params.count > 2 ? message.params[message.params.count - 1] : ""
-        let names = list.split(separator: " ").map { String($0.prefix { $0 != "=" }) }
+        let entries = list.split(separator: " ")
+        let names = entries.map { String($0.prefix { $0 != "=" }) }
         switch message.params[1].uppercased() {
         case "LS":
             offered.formUnion(names)
+            if entries.contains(where: Self.isPasswordLogin) { offersPasswords = true }
             if message.params.count > 3, message.params[2] == "*" { return }
             var request = Self.wanted.filter(offered.contains)
-            if offered.contains("sasl") { request.append("sasl") }
+            if offersPasswords { request.append("sasl") }
             if request.isEmpty { return negotiated() }
             say("CAP", "REQ", request.joined(separator: " "))
         case "ACK":
@@ -150,6 +165,12 @@ struct PlainRegistration {
         }
     }
 
+    /// `sasl`, with or without a list of mechanisms, and with PLAIN in it.
+    private static func isPasswordLogin(_ entry: Substring) -> Bool {
+        let parts = entry.split(separator: "=", maxSplits: 1)
+        return parts.first == "sasl" && (parts.count == 1 || parts[1].split(separator: ",").contains("PLAIN"))
+    }
+
     private mutating func negotiated() {
         hasNegotiated = true
         introduce()
@@ -157,9 +178,19 @@ struct PlainRegistration {
 
     // MARK: - Passwords
 
+    /// Accounts can log in, by a password.
+    private var takesAccounts: Bool { enabled.contains("sasl") }
+
+    private var loginNeeded: String {
+        let another = "or press Enter for another name."
+        guard takesAccounts else { return "This server has a password: type it, \(another)" }
+        let orTheServers = hasServerPassword ? ", or the server's" : ""
+        return "A password is needed here: type that of your account \(wishedNick)\(orTheServers), \(another)"
+    }
+
     private mutating func askPassword(_ why: String) {
-        guard enabled.contains("sasl") || hasServerPassword else {
-            steps.append(.refuse(why))
+        guard takesAccounts || hasServerPassword else {
+            steps.append(.refuse("A password is needed here, and none is taken on this connection."))
             return askName()
         }
         state = .proving
@@ -173,11 +204,14 @@ struct PlainRegistration {
         guard !line.isEmpty else { return askName() }
         state = .registering
         password = line
+        if hasBeenRefused {
+            steps.append(.show(ScreenText("One moment: after a refusal the answer takes longer.", .dim)))
+        }
         introduce()
     }
 
     private mutating func logIn(_ password: String) {
-        guard enabled.contains("sasl") else { return sayServerPassword(password) }
+        guard takesAccounts else { return sayServerPassword(password) }
         say("AUTHENTICATE", "PLAIN")
     }
 
@@ -204,8 +238,12 @@ struct PlainRegistration {
         guard state == .registering, let password else { return }
         if hasServerPassword { return sayServerPassword(password) }
         self.password = nil
-        state = .proving
-        steps += [.refuse(reason.isEmpty ? "That is not the password." : reason + "."), .askPassword]
+        hasBeenRefused = true
+        // Words about the mechanism are for programs, which have chosen it.
+        let isAboutMechanism = reason.isEmpty || reason.contains("SASL")
+        let why = isAboutMechanism ? "There is no account \(wishedNick) with that password" : reason
+        steps.append(.refuse(why + "."))
+        askPassword("Type the password again, or press Enter for another name.")
     }
 
     private mutating func sayServerPassword(_ password: String) {
