@@ -11,19 +11,7 @@ public struct CustomDefinitionError: Error, Equatable, Sendable {
 
 extension DialectOptionError {
     /// The path as a JSON pointer: `/decode/2/when/~1op`.
-    public var pointer: String {
-        path.map { step in
-            var text = "/"
-            for scalar in step.unicodeScalars {
-                switch scalar {
-                case "~": text += "~0"
-                case "/": text += "~1"
-                default: text.unicodeScalars.append(scalar)
-                }
-            }
-            return text
-        }.joined()
-    }
+    public var pointer: String { JSONPointer(tokens: path).text }
 }
 
 /// Reads a definition and collects all its faults.

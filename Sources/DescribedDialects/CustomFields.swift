@@ -105,6 +105,11 @@ struct CustomFields: Sendable {
     }
 
     func has(_ name: CustomFieldName) -> Bool { fields[name.rawValue] != nil }
+
+    /// Those that there are, by the names that descriptions have.
+    var all: [(name: String, field: CustomField)] {
+        CustomFieldName.allCases.compactMap { name in self[name].map { (name.text, $0) } } + annotations
+    }
 }
 
 /// The values of a frame, and of the element that is looked at; the same where there is none.

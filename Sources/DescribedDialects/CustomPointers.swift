@@ -57,7 +57,9 @@ struct CustomPointerTree: Sendable {
     }
 
     private var nodes = [Node()]
-    private(set) var slotCount = 0
+    /// By slot.
+    private(set) var pointers: [JSONPointer] = []
+    var slotCount: Int { pointers.count }
 
     /// The slot of the value at `pointer`.
     mutating func slot(for pointer: JSONPointer) -> Int {
@@ -65,7 +67,7 @@ struct CustomPointerTree: Sendable {
         let node = path.last ?? 0
         if let slot = nodes[node].slot { return slot }
         let slot = slotCount
-        slotCount += 1
+        pointers.append(pointer)
         nodes[node].slot = slot
         for node in path { nodes[node].slotsBelow.append(slot) }
         return slot
@@ -207,6 +209,37 @@ struct CustomPointerTree: Sendable {
     ) {
         guard index <= nodes[node].lastIndex else { return }
         for step in nodes[node].steps where step.index == index { visit(value, step.node, slots, &scratch) }
+    }
+}
+
+extension CustomPointerTree {
+    /// Elements of an array that ``pointers(in:)`` names; the others are of the same kind.
+    private static let mostElements = 8
+
+    /// The pointers to all values in `value`, strings unwrapped as in a walk; for reports.
+    func pointers(in value: JSONField) -> [JSONPointer] {
+        var scratch = CustomScratch()
+        var found: [JSONPointer] = []
+        collect(value, 0, [], &scratch, &found)
+        return found
+    }
+
+    private func collect(
+        _ value: JSONField, _ node: Int?, _ tokens: [String], _ scratch: inout CustomScratch,
+        _ found: inout [JSONPointer]
+    ) {
+        var value = value
+        if let how = node.flatMap({ nodes[$0].unwrap }), let inner = scratch.unwrapped(value, how) { value = inner }
+        if !tokens.isEmpty { found.append(JSONPointer(tokens: tokens)) }
+        guard tokens.count < Self.maxDepth else { return }
+        for (key, member) in value.members {
+            let inner = node.flatMap { child(of: $0, key) }
+            collect(member, inner, tokens + [key.string ?? key.rawText], &scratch, &found)
+        }
+        for (index, element) in value.elements.enumerated().prefix(Self.mostElements) {
+            let inner = node.flatMap { node in nodes[node].steps.first { $0.index == index }?.node }
+            collect(element, inner, tokens + ["\(index)"], &scratch, &found)
+        }
     }
 }
 

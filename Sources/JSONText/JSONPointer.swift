@@ -32,6 +32,11 @@ public struct JSONPointer: Hashable, Sendable {
         self.tokens = tokens
     }
 
+    /// The string form.
+    public var text: String {
+        tokens.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") }.joined()
+    }
+
     /// An array index: digits without a leading zero; nil otherwise.
     static func index(_ token: String) -> Int? {
         guard token.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }) else { return nil }

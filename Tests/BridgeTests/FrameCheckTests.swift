@@ -89,6 +89,147 @@ struct FrameCheckTests {
         #expect(warned("no", counted).contains("/no counts by one from the first message on"))
     }
 
+    struct FindingCase: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        var rules: String
+        var frames = FindingCase.frames
+        var errors: [String]
+
+        static let frames = """
+            {"op":"msg","d":{"id":5,"body":"a","from":{"nick":"Vega"},"files":[{"href":"u","title":"t"},{"href":"v"}]}}
+            {"op":"msg","d":{"id":6,"body":"b","from":{"nick":"Vega"}}}
+            """
+    }
+
+    static let findingCases: [FindingCase] = [
+        FindingCase(
+            testDescription: "a required field",
+            rules: #"{ when = { "/op" = "msg" }, event = "message", fields = { text = "/d/bdoy" } }"#,
+            errors: [
+                #"warning: rule 0 reads text at /d/bdoy, which none of its 2 frames has (did you mean "/d/body"?)"#
+            ]
+        ),
+        FindingCase(
+            testDescription: "a level is missing",
+            rules: #"{ when = { "/op" = "msg" }, event = "message", fields = { text = "/body" } }"#,
+            errors: [#"warning: rule 0 reads text at /body, which none of its 2 frames has (did you mean "/d/body"?)"#]),
+        FindingCase(
+            testDescription: "an optional field is a note, once; one that some frames have is nothing",
+            rules: #"""
+                { when = { "/op" = "msg" }, event = "message", fields = { text = "/d/body", replyTo = "/d/re", attachments =
+                { each = "/d/files", fields = { url = "/href", name = "/title" } } } }
+                """#, errors: ["note: rule 0 reads replyTo at /d/re, which none of its 2 frames has"]),
+        FindingCase(
+            testDescription: "where another pointer or a default stands in, only a slip is worth a word",
+            rules: #"""
+                { when = { "/op" = "msg" }, event = "message", fields = { text = ["/d/body", "/d/raw"], at = { ptr =
+                "/d/when", default = 1 }, "sender.name" = ["/d/from/nikc", "/d/from/uid", "/d/id"] } }
+                """#,
+            errors: [
+                "warning: rule 0 reads sender.name at /d/from/nikc, which none of its 2 frames has "
+                    + #"(did you mean "/d/from/nick"?)"#
+            ]),
+        FindingCase(
+            testDescription: "in the elements of a list",
+            rules: #"""
+                { when = { "/op" = "msg" }, event = "message", fields = { text = "/d/body", attachments =
+                { each = "/d/files", fields = { url = "/hrf", name = "/title", size = "/bytes" } } } }
+                """#,
+            errors: [
+                "warning: rule 0 reads attachments.url at /hrf of /d/files, which none of its 2 elements has "
+                    + #"(did you mean "/href"?)"#,
+                "note: rule 0 reads attachments.size at /bytes of /d/files, which none of its 2 elements has",
+            ]),
+        FindingCase(
+            testDescription: "a list of one event each",
+            rules: #"{ event = "message", each = "/d/file", fields = { text = "/title" } }"#,
+            errors: [
+                #"warning: rule 0 reads each at /d/file, which none of its 2 frames has (did you mean "/d/files"?)"#
+            ]
+        ),
+        FindingCase(
+            testDescription: "a condition's pointer, where another rule takes the frames",
+            rules: #"{ when = { "/oop" = "msg" }, event = "ping" }, { event = "ignore" }"#,
+            errors: [#"warning: rule 0 matched no frame: none of 2 has /oop (did you mean "/op"?)"#]),
+        FindingCase(
+            testDescription: "a condition on something that no frame has, and one that wants it absent",
+            rules: #"""
+                { when = { "/error" = { exists = true } }, event = "ping" }, { when = { "/gone" = { exists = false } },
+                event = "ignore" }
+                """#, errors: ["note: rule 0 matched no frame: none of 2 has /error"]),
+        FindingCase(
+            testDescription: "no rule matches, and one would but for a slip in a condition's pointer",
+            rules: #"{ when = { "/op" = "msg", "/d/fro" = { exists = true } }, event = "ping" }"#,
+            errors: [
+                "warning: rule 0 comes nearest to 2 frames that no rule matched: /d/fro is not there "
+                    + #"(did you mean "/d/from"?)"#
+            ]),
+        FindingCase(
+            testDescription: "no rule matches, and one would but for a slip in a condition's value",
+            rules: #"{ when = { "/op" = "leave" }, event = "ping" }, { when = { "/op" = "mgs" }, event = "ping" }"#,
+            errors: [
+                #"warning: rule 1 comes nearest to 2 frames that no rule matched: /op is "msg", not "mgs""#
+            ]),
+        FindingCase(
+            testDescription: "no rule is near, and a pointer that is near leads to another value",
+            rules: #"{ when = { "/op" = "leave" }, event = "ping" }, { when = { "/opp" = "leave" }, event = "ping" }"#,
+            errors: [#"warning: rule 1 matched no frame: none of 2 has /opp (did you mean "/op"?)"#]),
+        FindingCase(
+            testDescription: "one frame, of which one condition of two holds",
+            rules: #"{ when = { "/op" = "msg", "/d/id" = [1, 2] }, event = "ping" }"#,
+            frames: #"{"op":"msg","d":{"id":7}}"#,
+            errors: ["warning: rule 0 comes nearest to a frame that no rule matched: /d/id is 7, not 1 or 2"]),
+        FindingCase(
+            testDescription: "the JSON in a string counts as the frame's",
+            rules: #"{ event = "message", fields = { text = "/d/txet", id = "/d/id" } }"#,
+            frames: #"{"d":"{\"id\":1,\"text\":\"a\"}"}"#,
+            errors: [
+                #"warning: rule 0 reads text at /d/txet, which its only frame does not have (did you mean "/d/text"?)"#
+            ]),
+    ]
+
+    @Test(
+        "pointers that lead nowhere in all frames are told, with the nearest that the frames have",
+        arguments: findingCases)
+    func findings(_ row: FindingCase) {
+        let toml = """
+            [dialects.mine]
+            unwrap = [{ ptr = "/d", as = "jsonstring" }]
+            decode = [\(row.rules.replacing("\n", with: " "))]
+            [[rooms]]
+            name = "a"
+            url = "ws://h/"
+            dialect = "mine"
+            """
+        let checked = check(["chatbridge.toml": toml, "f": row.frames], CheckOptions(frame: "f"))
+        #expect(!checked.lines.isEmpty)
+        #expect(checked.errors.split(separator: "\n").map(String.init) == row.errors)
+    }
+
+    @Test("the conditions of readiness and of replies are looked at, too, and what follows a prefix")
+    func otherConditions() {
+        let toml = """
+            [dialects.mine]
+            frames = "prefixed"
+            ready_when = { "/body/opp" = "hi" }
+            reply = [{ when = { "/prefiks" = "2" }, send = { "$prefix" = "3" } }]
+            decode = [{ event = "message", fields = { text = "/body/txet" } }]
+            [[rooms]]
+            name = "a"
+            url = "ws://h/"
+            dialect = "mine"
+            """
+        let checked = check(
+            ["chatbridge.toml": toml, "f": #"42{"op":"hi","text":"a"}"#], CheckOptions(frame: "f"))
+        #expect(
+            checked.errors == """
+                warning: ready_when matched no frame: the only one has no /body/opp (did you mean "/body/op"?)
+                warning: rule 0 reads text at /body/txet, which its only frame does not have (did you mean "/body/text"?)
+                warning: reply 0 matched no frame: the only one has no /prefiks (did you mean "/prefix"?)
+
+                """)
+    }
+
     @Test("--event needs no wrapping")
     func events() {
         let event = #"{"kind":"typing","state":"start","id":"1","at":1000,"sender":{"id":"A","name":"Ada"}}"#

@@ -9,7 +9,8 @@ import Learning
 /// `chatbridge check --frame FILE`: decodes a backend's frames with a room's dialect; with `--event` encodes events.
 ///
 /// A line of output for each frame or event, with the keys of the codec fixtures: `event` or `drop`, `frame` or
-/// `frames`. A described dialect adds the matching rule as `rule`, and `other_room` where a frame is of another room.
+/// `frames`. A described dialect adds the matching rule as `rule`, and `other_room` where a frame is of another room; what
+/// its pointers found in none of the frames stands behind `warning:` and `note:` on standard error.
 struct FrameCheck {
     let dialect: any Dialect
     let context: DialectContext
@@ -49,12 +50,16 @@ struct FrameCheck {
         var isComplete = true
         var recording = Recording()
         var messageIDs: [Int64: [Int: String]] = [:]
+        var findings = (check.dialect as? CustomDialect).map {
+            CustomFindings($0) { NearestName.suggestion(for: $0, among: $1) }
+        }
         for document in documents {
             let event = event(document, isAsked: options.event != nil)
             let line = event.map(check.encoded) ?? check.decoded(document)
             if line["drop"] != nil { isComplete = false }
             output(line.text + "\n")
             guard event == nil else { continue }
+            document.withUnsafeBytes { findings?.look(at: $0) }
             if let rule = line["rule"]?.integer, line["event"]?["kind"]?.string == "message",
                 let id = line["event"]?["id"]?.string
             {
@@ -65,6 +70,12 @@ struct FrameCheck {
         for (rule, ids) in messageIDs.sorted(by: { $0.key < $1.key }) {
             if let doubt = Learner.doubt(ids: ids, in: recording) {
                 errors("warning: rule \(rule) reads the id of messages there: \(doubt)\n")
+            }
+        }
+        for finding in findings?.findings ?? [] {
+            switch finding {
+            case .warning(let sentence): errors("warning: \(sentence)\n")
+            case .note(let sentence): errors("note: \(sentence)\n")
             }
         }
         return isComplete ? ExitCode.ok : ExitCode.data
