@@ -99,6 +99,58 @@ struct OwnLoginConfigurationTests {
         #expect(found == [row.problem])
     }
 
+    @Test("one fault hides no other: each is told with its place, and with the name that is near")
+    func together() {
+        let toml = """
+            [dialects.mine]
+            decode = [{ event = "message", fields = { text = "/t", id = "/id" } }]
+            encode = { message = { t = "{{text}}" } }
+            echo = "by-text"
+            [backends.chat]
+            dialect = "mine"
+            url = "ws://h/"
+            [[rooms]]
+            name = "ops"
+            backend = "chat"
+            [[accounts]]
+            name = "ada"
+            password = "\(examplePasswordHash)"
+            rooms = ["osp"]
+            [accounts.upstream.NAME]
+            type = "bearer"
+            tokn = "x"
+            """
+        let tail = [
+            "chatbridge.toml:15:1: auth of type \"bearer\" needs token, token_file or token_credential",
+            "chatbridge.toml:15:1: nobody can be asked as whom \"ops\" shows this account; write it: as = \"the id, or the "
+                + "name\"", "chatbridge.toml:17:1: unknown key \"tokn\" (did you mean \"token\"?)",
+        ]
+        let room =
+            "chatbridge.toml:14:9: account \"ada\" has a room \"osp\" that is not in [[rooms]] (did you mean \"ops\"?)"
+        let of = "chatbridge.toml:15:1: account \"ada\""
+        #expect(problems(toml.replacing("NAME", with: "ops")) == [room, of + " may not enter the room \"ops\""] + tail)
+        #expect(
+            problems(toml.replacing("NAME", with: "opps"))
+                == [room, of + " has an upstream room \"opps\" that is not in [[rooms]] (did you mean \"ops\"?)"] + tail
+        )
+        #expect(
+            problems(toml.replacing("NAME", with: "chat")) == [
+                room,
+                of + " has an upstream room \"chat\" that is not in [[rooms]], but a backend; its rooms are: \"ops\"",
+                tail[2],
+            ])
+        let high = toml.replacing("rooms = [\"osp\"]\n", with: "").replacing(".NAME", with: "").replacing(
+            "tokn = \"x\"", with: "")
+        #expect(
+            problems(high) == [
+                "chatbridge.toml:15:8: expected a table, found a string",
+                "chatbridge.toml:15:8: upstream names rooms; \"type\" stands in [accounts.upstream.ROOM]",
+            ])
+        #expect(
+            problems(withRoom("[dialects.mine]\nfiel = \"mine.json\"")).contains(
+                "chatbridge.toml:3:1: unknown key \"fiel\" (did you mean \"file\"?)"))
+    }
+
     @Test("check --print blanks the secrets and loads again")
     func prints() throws {
         let written = Self.account(

@@ -151,13 +151,13 @@ private struct DescribedDialect {
         do throws(CustomDefinitionError) {
             return DialectConfiguration(name: name, file: file, json: json, definition: try CustomDefinition(json))
         } catch {
-            for problem in error.problems { reader.report(origin(problem), sentence(problem)) }
+            for problem in error.problems { reader.report(origin(problem), sentence(problem, isInFile: file != nil)) }
             return nil
         }
     }
 
     /// The faulty path and the complaint.
-    private func sentence(_ problem: DialectOptionError) -> String {
+    private func sentence(_ problem: DialectOptionError, isInFile: Bool) -> String {
         guard !problem.known.isEmpty, let word = problem.path.last else {
             let pointer = problem.pointer
             return pointer.isEmpty ? "dialect \"\(name)\" \(problem.sentence)" : "\(pointer): \(problem.sentence)"
@@ -166,7 +166,7 @@ private struct DescribedDialect {
         parent.path.removeLast()
         let pointer = parent.pointer
         return (pointer.isEmpty ? "" : "\(pointer): ") + "\(problem.sentence) \"\(word)\""
-            + NearestName.hint(for: word, among: problem.known)
+            + NearestName.hint(for: word, among: problem.known + (isInFile || !pointer.isEmpty ? [] : ["file"]))
     }
 
     /// A path in the configuration is relative to the file that it stands in.

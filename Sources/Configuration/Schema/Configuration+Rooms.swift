@@ -1,3 +1,5 @@
+import Dialects
+
 // Relations between rooms, backends and accounts.
 
 extension Configuration {
@@ -30,6 +32,11 @@ extension Configuration {
 }
 
 extension RoomConfiguration {
+    /// Whether one account of the backend speaks for all who have no log-in of their own.
+    package func hasOneVoice(_ dialect: any Dialect) -> Bool {
+        identity == .single || identity == .auto && dialect.traits.identity == .single
+    }
+
     /// The backend's settings, over which the room's own keys are laid; nil: no backend.
     @Sendable static func below(
         _ node: ConfigurationNode, _ configuration: Configuration, _ reader: ConfigurationReader
