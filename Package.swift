@@ -188,8 +188,8 @@ let package = Package(
         tests(
             "BridgeTests",
             [
-                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Media", "Rooms", "Upstream",
-                "ChatBridge",
+                "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Learning", "Media", "Rooms",
+                "Upstream", "ChatBridge",
                 "Configuration",
                 "DescribedDialects", "Store", "Studio", "Threads", "Transport", "ChatModel",
                 "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",

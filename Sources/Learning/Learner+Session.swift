@@ -111,6 +111,12 @@ extension Learner {
         } else if let field = evidence.recording.url.flatMap({ Self.withoutToken($0).field }) {
             token = .query(field)
             reason("auth: the address has a token as \"\(field)\"")
+        } else if let header = evidence.recording.header {
+            token = .header(header)
+            reason(
+                header.isCookie
+                    ? "auth: the app showed nothing but a cookie, which may be the log-in"
+                    : "auth: the app showed a token as \(header.name)")
         }
         let rest = frames.filter { $0.index != login?.index }
         if !rest.isEmpty {
@@ -151,9 +157,7 @@ extension Learner {
     private func tokenLeaf(_ frame: LearnedFrame) -> Leaf? {
         frame.single.first { leaf in
             guard let text = leaf.value.string, text.utf8.count >= 6, leaf.pointer != "/prefix" else { return false }
-            let isJWT = text.hasPrefix("ey") && text.utf8.count { $0 == UInt8(ascii: ".") } == 2
-            return isJWT || Words.tokens.contains(leaf.key) && leaf.key != "auth" && leaf.key != "key"
-                || text.hasPrefix("Bearer ")
+            return Words.isToken(leaf.key, text)
         }
     }
 

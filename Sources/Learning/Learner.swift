@@ -8,6 +8,8 @@ public struct Proposal: Equatable, Sendable {
         case frame
         /// A field of the address.
         case query(String)
+        /// A header field of the handshake.
+        case header(RecordedHeader)
     }
 
     /// The description, as the file of a `[dialects.NAME]`.
@@ -282,7 +284,11 @@ public struct Learner {
         var field: String?
         let rest = url[url.index(after: mark)...].split(separator: "&").filter { part in
             let name = String(part.prefix { $0 != "=" })
-            guard Words.tokens.contains(Words.plain(name)) else { return true }
+            let plain = Words.plain(name)
+            // In an address nothing else is called so.
+            guard Words.tokens.contains(plain) || Words.isToken(plain, String(part.dropFirst(name.count + 1))) else {
+                return true
+            }
             field = name
             return false
         }

@@ -203,6 +203,20 @@ enum Words {
     static let pings = ["ping", "heartbeat", "hb", "keepalive", "beat"]
     static let tokens = ["token", "accesstoken", "jwt", "ticket", "auth", "authtoken", "apikey", "key", "secret"]
 
+    /// Whether something called so, with this value, is most probably a token: a name can also be that of another thing.
+    static func isToken(_ name: String, _ value: String) -> Bool {
+        let isJWT = value.hasPrefix("ey") && value.utf8.count { $0 == UInt8(ascii: ".") } == 2
+        if isJWT || value.hasPrefix("Bearer ") { return true }
+        if ["auth", "key", "session"].contains(name) { return isOpaque(value) }
+        return tokens.contains(name) || name.hasSuffix("token") || name.hasSuffix("apikey")
+    }
+
+    /// Made by a machine: long, without blanks, of letters and digits.
+    private static func isOpaque(_ text: String) -> Bool {
+        text.utf8.count >= 16 && !text.utf8.contains { $0 <= 0x20 } && text.utf8.contains(where: ASCII.isDigit)
+            && text.utf8.contains(where: ASCII.isLetter)
+    }
+
     /// Whether the word of a protocol is about a refusal or a failure.
     static func complain(_ text: String) -> Bool {
         have(text, ["error", "fail", "refus", "reject", "nack", "denied"])

@@ -34,6 +34,32 @@ public struct RecordedCall: Equatable, Sendable {
     }
 }
 
+/// A header field of the app's handshake that may show a token, without it.
+public struct RecordedHeader: Equatable, Sendable {
+    public var name: String
+    /// The value, with `{token}` in place of the secret.
+    public var format: String
+
+    /// Whether it is a cookie, which may have nothing to do with the log-in.
+    public var isCookie: Bool { name.lowercased() == "cookie" }
+
+    public init(name: String, format: String) { (self.name, self.format) = (name, format) }
+
+    /// Nil for a field that shows no token.
+    public init?(name: String, value: String) {
+        let lowered = name.lowercased()
+        guard !value.isEmpty, !lowered.hasPrefix("sec-websocket-") else { return nil }
+        guard lowered == "authorization" || lowered == "cookie" || Words.isToken(Words.plain(name), value) else {
+            return nil
+        }
+        let words = value.split(separator: " ")
+        // A scheme and what it is about, as RFC 9110 §11.6.2 has it.
+        let hasScheme = lowered != "cookie" && words.count == 2 && words[0].utf8.allSatisfy(ASCII.isLetter)
+        self.name = name
+        format = hasScheme ? "\(words[0]) {token}" : "{token}"
+    }
+}
+
 /// What a person is asked to do in the app, one after another. The texts are found again in the frames.
 public enum LearnStep: String, CaseIterable, Sendable {
     case open, say, hear, type, read, reply, react, edit, delete, upload, leave
@@ -82,6 +108,8 @@ public struct Recording: Equatable, Sendable {
 
     /// The socket's address; nil: unknown.
     public var url: String?
+    /// The field of the handshake that shows a token.
+    public private(set) var header: RecordedHeader?
     public var frames: [RecordedFrame] = []
     public var calls: [RecordedCall] = []
     public var moments: [Moment] = []
@@ -91,8 +119,13 @@ public struct Recording: Equatable, Sendable {
     /// The person begins this step.
     public mutating func mark(_ step: LearnStep) { moments.append(.init(step, frame: frames.count)) }
 
-    /// The first address counts.
-    public mutating func open(_ url: String) { if self.url == nil { self.url = url } }
+    /// The first address counts, with the header fields that it was asked for with.
+    public mutating func open(_ url: String, headers: [(name: String, value: String)] = []) {
+        guard self.url == nil else { return }
+        self.url = url
+        let shown = headers.compactMap { RecordedHeader(name: $0.name, value: $0.value) }
+        header = shown.first { !$0.isCookie } ?? shown.first
+    }
 
     public mutating func add(_ frame: RecordedFrame) { frames.append(frame) }
 
@@ -102,6 +135,10 @@ public struct Recording: Equatable, Sendable {
     public var lines: String {
         var lines: [String] = []
         if let url { lines.append(JSONValue.object([.init("url", .string(url))]).text) }
+        if let header {
+            let field = JSONValue.object([.init(header.name, .string(header.format))])
+            lines.append(JSONValue.object([.init("header", field)]).text)
+        }
         for (index, frame) in frames.enumerated() {
             for moment in moments where moment.frame == index { lines.append(Self.line(moment)) }
             var members = [JSONValue.Member("dir", .string(frame.isSent ? "out" : "in"))]
@@ -133,7 +170,8 @@ extension Recording {
     /// Reads a HAR file of a browser, or lines of JSON.
     ///
     /// Of a HAR the connection with the most frames counts. A line is `{"dir": "in", "at": milliseconds, "frame": …}`
-    /// with `"out"` for what the app sent, `{"step": "say"}`, `{"url": …}`, `{"http": {…}}`, or a frame that came in.
+    /// with `"out"` for what the app sent, `{"step": "say"}`, `{"url": …}`, `{"header": {name: format}}`, `{"http": {…}}`, or a
+    /// frame that came in.
     /// `frame` is JSON, or a string for what is none.
     ///
     /// Source: HAR 1.2; `_webSocketMessages` as Chromium and Firefox write them.
@@ -164,6 +202,8 @@ extension Recording {
             frames.append(found)
         } else if let url = json["url"]?.string, json.object?.count == 1 {
             self.url = url
+        } else if let field = json["header"]?.object?.first, json.object?.count == 1, let format = field.value.string {
+            header = RecordedHeader(name: field.key, format: format)
         } else if json["dir"] == nil {
             frames.append(RecordedFrame(isSent: false, text: text))
         }
@@ -174,7 +214,13 @@ extension Recording {
         let most = sockets.max {
             ($0["_webSocketMessages"]?.array?.count ?? 0) < ($1["_webSocketMessages"]?.array?.count ?? 0)
         }
-        url = most?["request"]?["url"]?.string
+        if let request = most?["request"], let url = request["url"]?.string {
+            let headers = (request["headers"]?.array ?? []).compactMap { field -> (name: String, value: String)? in
+                guard let name = field["name"]?.string, let value = field["value"]?.string else { return nil }
+                return (name, value)
+            }
+            open(url, headers: headers)
+        }
         for message in most?["_webSocketMessages"]?.array ?? [] {
             guard let data = message["data"]?.string else { continue }
             let isBinary = message["opcode"]?.integer == 2

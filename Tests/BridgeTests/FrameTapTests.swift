@@ -1,3 +1,4 @@
+import Learning
 import Testing
 
 @testable import ChatBridge
@@ -51,6 +52,7 @@ struct FrameTapTests {
         let request = TappedRequest(head: Array(head.utf8), host: "chat.example", origin: "https://chat.example")
         #expect(request?.isUpgrade == true)
         #expect(request?.target == "/ws?x=1")
+        #expect(request?.fields.last?.name == "Cookie" && request?.fields.last?.value == "a=b")
         #expect(
             String(decoding: request?.head ?? [], as: UTF8.self)
                 == "GET /ws?x=1 HTTP/1.1\r\nHost: chat.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nCookie: a=b\r\n"
@@ -68,5 +70,30 @@ struct FrameTapTests {
         #expect(chunked?.status == 404)
         #expect(chunked?.body == Array("abcd".utf8))
         #expect(TappedRequest.answer(Array("HTTP/1.1 200".utf8)) == nil)
+    }
+
+    @Test(
+        "the configuration shows the token as the app did, from a file, and names a room where the frames do",
+        arguments: [
+            (Proposal.Token.none, nil, #"# auth = { type = "bearer", token_file = "token" }"#),
+            (.frame, "ops", #"auth = { type = "message", token_file = "token" }"#),
+            (.query("t"), nil, #"auth = { type = "query", param = "t", token_file = "token" }"#),
+            (
+                .header(RecordedHeader(name: "authorization", format: "Bearer {token}")), nil,
+                #"auth = { type = "bearer", token_file = "token" }"#
+            ),
+            (
+                .header(RecordedHeader(name: "X-Key", format: "Key {token}")), nil,
+                #"auth = { type = "header", name = "X-Key", format = "Key {token}", token_file = "token" }"#
+            ),
+        ] as [(Proposal.Token, String?, String)])
+    func configurations(_ token: Proposal.Token, _ room: String?, _ auth: String) throws {
+        var recording = Recording()
+        recording.add(RecordedFrame(isSent: false, text: #"{"op":"hi"}"#))
+        var proposal = try #require(Learner.propose(recording))
+        (proposal.token, proposal.room) = (token, room)
+        let toml = LearnedFiles(LearnOptions(name: "mine")).toml(proposal)
+        #expect(toml.contains("\n" + auth))
+        #expect(toml.contains("upstream_room") == (room != nil))
     }
 }

@@ -316,6 +316,71 @@ struct LearnerTests {
         #expect(Learner.propose(recording)?.token == .query("token"))
     }
 
+    struct TokenCase: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        var url = "wss://h/ws"
+        var headers: [(name: String, value: String)] = []
+        var frame = #"{"op":"hi","who":"dot"}"#
+        var token: Proposal.Token
+        var proposed = "wss://h/ws"
+    }
+
+    static let tokens: [TokenCase] = [
+        TokenCase(testDescription: "nothing", headers: [("User-Agent", "x"), ("Accept-Language", "de")], token: .none),
+        TokenCase(
+            testDescription: "a bearer token", headers: [("Cookie", "a=b"), ("authorization", "Bearer s3cret-1")],
+            token: .header(RecordedHeader(name: "authorization", format: "Bearer {token}"))),
+        TokenCase(
+            testDescription: "another field", headers: [("X-Api-Key", "s3cret-1")],
+            token: .header(RecordedHeader(name: "X-Api-Key", format: "{token}"))),
+        TokenCase(
+            testDescription: "a cookie alone", headers: [("Cookie", "sid=s3cret-1; theme=dark")],
+            token: .header(RecordedHeader(name: "Cookie", format: "{token}"))),
+        TokenCase(
+            testDescription: "a JWT by another name", url: "wss://h/ws?v=2&t=eyJh.eyJi.c3", token: .query("t"),
+            proposed: "wss://h/ws?v=2"),
+        TokenCase(
+            testDescription: "a field that ends in token", url: "wss://h/ws?session_token=s3cret-1&v=2",
+            headers: [("Cookie", "a=b")], token: .query("session_token"), proposed: "wss://h/ws?v=2"),
+        TokenCase(
+            testDescription: "the first frame, with a key that looks like one",
+            frame: #"{"op":"login","key":"4f6c1d2a9b8e7f60"}"#, token: .frame),
+        TokenCase(
+            testDescription: "the first frame, by the member's name",
+            frame: #"{"op":"login","sessionToken":"s3cret-1"}"#,
+            token: .frame),
+    ]
+
+    @Test("what the app showed as a token is found, and the recording keeps no secret of a header", arguments: tokens)
+    func showsToken(_ row: TokenCase) throws {
+        var recording = Recording()
+        recording.open(row.url, headers: row.headers)
+        recording.add(RecordedFrame(isSent: true, text: row.frame))
+        recording.add(RecordedFrame(isSent: false, text: #"{"op":"welcome"}"#))
+        recording.mark(.say)
+        recording.add(RecordedFrame(isSent: true, text: #"{"op":"say","t":"learn-1"}"#))
+        recording.add(RecordedFrame(isSent: false, text: #"{"op":"said","t":"learn-1"}"#))
+        let proposal = try #require(Learner.propose(recording))
+        #expect(proposal.token == row.token)
+        #expect(proposal.url == row.proposed)
+        if !row.headers.isEmpty, row.url == "wss://h/ws" { #expect(!recording.lines.contains("s3cret")) }
+        #expect(!proposal.text.contains("s3cret") && !proposal.text.contains("4f6c1d2a9b8e7f60"))
+        #expect(Recording(parsing: Array(recording.lines.utf8), limits: JSONLimits()) == recording)
+    }
+
+    @Test("the headers of a browser's HAR are those of the handshake")
+    func headersOfHAR() {
+        let har = #"""
+            {"log":{"entries":[{"request":{"url":"wss://h/ws","headers":[{"name":"Host","value":"h"},
+              {"name":"Authorization","value":"Bearer s3cret-1"}]},"_webSocketMessages":[
+                {"type":"receive","time":1,"opcode":1,"data":"{\"op\":\"hi\"}"}]}]}}
+            """#
+        let recording = Recording(parsing: Array(har.utf8), limits: JSONLimits())
+        #expect(
+            Learner.propose(recording)?.token
+                == .header(RecordedHeader(name: "Authorization", format: "Bearer {token}")))
+    }
+
     @Test(
         "whatever a recording has, a proposal compiles or there is none",
         arguments: [

@@ -63,13 +63,15 @@ struct FrameTap {
 }
 
 /// The head of a request as the backend shall see it, and what it says of itself.
-struct TappedRequest: Equatable {
+struct TappedRequest {
     /// Longest head, in bytes; that of the bridge's own listeners.
     static let maxHeadBytes = 64 * 1024
 
     var method: String
     var target: String
     var isUpgrade: Bool
+    /// As the app sent them.
+    var fields: [(name: String, value: String)]
     /// With the empty line at its end.
     var head: [UInt8]
 
@@ -85,6 +87,10 @@ struct TappedRequest: Equatable {
         target = String(words[1])
         func name(_ line: Substring) -> String { line.prefix { $0 != ":" }.lowercased() }
         let fields = lines.dropFirst().filter { $0.contains(":") }
+        self.fields = fields.map { field in
+            let value = field.drop { $0 != ":" }.dropFirst().drop { $0 == " " || $0 == "\t" }
+            return (String(field.prefix { $0 != ":" }), String(value))
+        }
         isUpgrade = fields.contains { name($0) == "upgrade" && $0.lowercased().contains("websocket") }
         // Neither may be compressed, since both are read here; and each connection carries one answer.
         var dropped = ["host", "origin", "sec-websocket-extensions", "accept-encoding"]

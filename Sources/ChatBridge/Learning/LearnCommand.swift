@@ -175,29 +175,31 @@ struct LearnedFiles {
         return room.lowercased()
     }
 
-    private func toml(_ proposal: Proposal) -> String {
+    func toml(_ proposal: Proposal) -> String {
         let channel = channel(proposal)
         func string(_ text: String) -> String { JSONValue.string(text.replacing("$", with: "$$")).text }
-        let auth =
+        var lines = [
+            "# Proposed by chatbridge learn.", "[dialects.\(name)]", "file = \"\(name).json\"", "", "[[rooms]]",
+            "name = \(string(channel))                 # the channel: #\(channel)", "dialect = \"\(name)\"",
+            "url = \(string(proposal.url ?? "wss://chat.example.com/ws"))",
+        ]
+        if let room = proposal.room { lines.append("upstream_room = \(string(room))") }
+        var shown: [String]? =
             switch proposal.token {
-            case .none: "# auth = { type = \"bearer\", token_file = \"token\" }"
-            case .frame: "auth = { type = \"message\", token_file = \"token\" }      # a file with the token"
-            case .query(let field):
-                "auth = { type = \"query\", param = \(string(field)), token_file = \"token\" }      # a file with the token"
+            case .none: nil
+            case .frame: ["type = \"message\""]
+            case .query(let field): ["type = \"query\"", "param = \(string(field))"]
+            case .header(let header)
+            where header.name.lowercased() == "authorization" && header.format == "Bearer {token}":
+                ["type = \"bearer\""]
+            case .header(let header):
+                ["type = \"header\"", "name = \(string(header.name))", "format = \(string(header.format))"]
             }
-        return """
-            # Proposed by chatbridge learn.
-            [dialects.\(name)]
-            file = "\(name).json"
-
-            [[rooms]]
-            name = \(string(channel))                 # the channel: #\(channel)
-            dialect = "\(name)"
-            url = \(string(proposal.url ?? "wss://chat.example.com/ws"))
-            upstream_room = \(string(proposal.room ?? "room"))
-            \(auth)
-
-            """
+        shown?.append("token_file = \"token\"")
+        lines.append(
+            shown.map { "auth = { \($0.joined(separator: ", ")) }      # a file with the token" }
+                ?? "# auth = { type = \"bearer\", token_file = \"token\" }")
+        return lines.map { $0 + "\n" }.joined()
     }
 
     func report(_ proposal: Proposal, _ recording: Recording) -> String {

@@ -17,7 +17,9 @@ class RecordingSource {
 
     func mark(_ step: LearnStep) { recording.mark(step) }
 
-    func opened(_ url: String) { recording.open(url) }
+    func opened(_ url: String, headers: [(name: String, value: String)] = []) {
+        recording.open(url, headers: headers)
+    }
 
     func called(_ call: RecordedCall) { recording.add(call) }
 
@@ -108,7 +110,7 @@ final class LearnProxy: RecordingSource, TransportDelegate {
                 "the backend refused the app: \(String(decoding: passage.answer.prefix { $0 != 0x0D }, as: UTF8.self))")
         }
         passage.isOpen = true
-        opened("\(backend.isSecure ? "wss" : "ws")://\(backend.hostHeader)\(request.target)")
+        opened("\(backend.isSecure ? "wss" : "ws")://\(backend.hostHeader)\(request.target)", headers: request.fields)
         noted("the app is connected")
         record(passage.fromBackend.feed(passage.answer[end...]), isSent: false, transport)
     }
