@@ -50,6 +50,45 @@ struct ConnectCheckTests {
         #expect(!result.output.contains("hunter2"))
     }
 
+    private static let alice = """
+
+        [[accounts]]
+        name = "alice"
+        certfp = ["00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"]
+        upstream = { lobby = { type = "bearer", token_file = "/token", as = "u7" } }
+        """
+
+    @Test("an account's own log-in is opened beside the room, and it says who the account is there")
+    func ownLogin() async throws {
+        let studio = try await StudioDriver.start(port: 0, settings: StudioSettings(visitedRooms: ["lobby"]))
+        let toml = "[[rooms]]\nname = \"lobby\"\nurl = \"ws://127.0.0.1:\(studio.port)/lobby\""
+        let result = await run(toml + Self.alice)
+        let other = await run(
+            toml + "\n[[rooms]]\nname = \"attic\"\nurl = \"ws://127.0.0.1:1/\"" + Self.alice, room: "lobby")
+        studio.stop()
+        studio.waitUntilStopped()
+        #expect(result.code == 0)
+        let reports = result.output.split(separator: "\n\n")
+        #expect(reports.count == 2)
+        #expect(reports.first?.contains("room lobby: ws://") == true)
+        #expect(reports.last?.contains("room lobby as alice: ws://") == true)
+        #expect(reports.last?.contains("\n  account     u7, as the configuration says\n  usable ") == true)
+        #expect(!result.output.contains("hunter2"))
+        #expect(other.output.contains("lobby as alice") && !other.output.contains("attic"))
+    }
+
+    @Test("an own log-in that fails blames the account's credentials")
+    func ownLoginRefused() async {
+        let result = await run(
+            "[[rooms]]\nname = \"lobby\"\nurl = \"ws://127.0.0.1:1/\"" + Self.alice,
+            json: true)
+        #expect(result.code == ExitCode.unavailable)
+        #expect(result.output.contains(#"{"room":"lobby","account":"alice","url":"ws://127.0.0.1:1/","ok":false"#))
+        #expect(
+            ConnectAdvice.about(.handshake, status: 401, isProxied: false, account: "alice").fault
+                == "the credentials in upstream of the account alice")
+    }
+
     @Test("a room that is not in the configuration is an error of usage")
     func unknown() async {
         let result = await run("[[rooms]]\nname = \"lobby\"\nurl = \"ws://127.0.0.1:1/\"", room: "loby")

@@ -13,6 +13,7 @@ import tempfile
 import threading
 
 import peer
+from accounts import account
 from backends import PASSWORD, on
 from listeners import certificate
 from world import scenario
@@ -29,7 +30,9 @@ def check(world, tables, *arguments):
         timeout=peer.PATIENCE, env={**os.environ, "TMPDIR": directory})
     assert done.stderr == "" and os.listdir(directory) == ["chatbridge.toml"], (done.stderr, os.listdir(directory))
     assert "hunter2" not in done.stdout
-    return done.returncode, {room["room"]: room for room in json.loads(done.stdout)["rooms"]}
+    return done.returncode, {
+        "/".join([room["room"], *([room["account"]] if "account" in room else [])]): room
+        for room in json.loads(done.stdout)["rooms"]}
 
 
 def room(name, url, more=""):
@@ -40,6 +43,7 @@ def failed(report):
     """The step that failed, and why."""
     assert not report["ok"] and report["fault"] and report["remedy"], report
     assert [step["ok"] for step in report["steps"]] == [True] * (len(report["steps"]) - 1) + [False], report
+    assert len({step["step"] for step in report["steps"]}) == len(report["steps"]), report
     return report["steps"][-1]["step"], report["steps"][-1]["detail"]
 
 
@@ -60,6 +64,11 @@ def a_refused_token(world):
     assert status == 69 and list(rooms) == ["lobby"], rooms
     step, detail = failed(rooms["lobby"])
     assert step == "handshake" and "401" in detail and "credentials" in rooms["lobby"]["fault"], rooms
+    # An attempt that follows a refusal at once is told in its place.
+    world.relay.refuse(401, times=100)
+    names = ["room%d" % number for number in range(8)]
+    status, rooms = check(world, "".join(room(name, world.relay.url(), more + '\ndialect = "typed"') for name in names))
+    assert status == 69 and {failed(rooms[name])[0] for name in names} == {"handshake"}, rooms
 
 
 def serve(world, answer, context=None):
@@ -185,3 +194,31 @@ def each_step_of_a_login(setting):
         status, rooms = check(setting, written.replace(PASSWORD, "wrong"))
         assert status == 69 and "credentials" in rooms["lobby"]["fault"], rooms
     return ", ".join(steps)
+
+
+@on("jwt-rooms", "directus")
+def an_accounts_own_login(setting):
+    """As the account; then with another password, as another person than is written, and as the room's own account."""
+    host = "@example.com" if setting.wire.name == "directus" else ""
+    setting.serve(seed=[("chef" + host, "own-pw")])
+    own = 'upstream = { lobby = { type = "login", user = "%s", password = "%s"%s } }'
+    setting.start(more=account("ada", "secret", own % ("chef" + host, "own-pw", "")))
+    with open(setting.bridge.config_path, encoding="utf-8") as file:
+        written = file.read()
+
+    def with_login(*values):
+        return check(setting, re.sub("upstream = .*", own % values, written))
+
+    status, rooms = with_login("chef" + host, "own-pw", "")
+    assert status == 0 and list(rooms) == ["lobby", "lobby/ada"] and rooms["lobby/ada"]["ok"], rooms
+    assert "chef" in rooms["lobby/ada"]["person"].lower(), rooms
+    status, rooms = with_login("chef" + host, "wrong", "")
+    assert status == 69 and rooms["lobby"]["ok"] and failed(rooms["lobby/ada"])[0] == "credentials", rooms
+    assert rooms["lobby/ada"]["fault"].startswith("the credentials in upstream of the account ada"), rooms
+    for values, why in (
+        (("chef" + host, "own-pw", ', as = "cook"'), 'as = "cook" is another'),
+        (("liaison" + host, PASSWORD, ""), "it is the room's own account, and must be another"),
+    ):
+        status, rooms = with_login(*values)
+        assert status == 69 and failed(rooms["lobby/ada"]) == ("identity", why), rooms
+    return rooms["lobby/ada"]["person"]

@@ -1,4 +1,6 @@
 public import BridgeTypes
+public import ChatModel
+import IRCServer
 import Rooms
 public import Upstream
 
@@ -16,15 +18,21 @@ public struct LinkProgress: Equatable, Sendable {
     public var isCaughtUp: Bool
     /// Why a history is missing: a part of a sentence.
     public var historyFailure: String?
+    /// Who the backend says that the account of the link is; nil: it has not said so.
+    public var person: ChatPerson?
+    /// It was asked, and has not answered.
+    public var isIdentifying: Bool
 }
 
 extension Bridge {
     /// The progress of each room's link, in the order of the settings.
     public var linkProgress: [LinkProgress] {
         rooms.map { room in
-            LinkProgress(
+            let account = backends[room.settings.backend]
+            return LinkProgress(
                 room: room.id, name: room.settings.name, stage: room.link.progress, reason: room.link.lastReason,
-                status: room.link.lastStatus, isCaughtUp: room.isLive, historyFailure: room.historyFailure)
+                status: room.link.lastStatus, isCaughtUp: room.isLive, historyFailure: room.historyFailure,
+                person: account?.person ?? room.announcedAccount, isIdentifying: account?.isIdentifying ?? false)
         }
     }
 }

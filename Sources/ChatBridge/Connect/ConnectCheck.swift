@@ -5,7 +5,8 @@ import Glibc
 import HTTPProtocol
 import Transport
 
-/// `chatbridge check --connect`: opens each room's link as `run` does, with the same bridge, and tells how far it comes.
+/// `chatbridge check --connect`: opens each room's link as `run` does, with the same bridge, and tells how far it comes;
+/// and the links of accounts' own log-ins, without waiting for their clients.
 ///
 /// The bridge has no listeners and no store, and a state directory of its own: tokens of a running bridge stay its own.
 enum ConnectCheck {
@@ -61,7 +62,7 @@ enum ConnectCheck {
         }
         defer { remove(directory) }
         let configuration = written.linksAlone(stateDirectory: directory)
-        let links = links(configuration, environment)
+        let links = links(configuration, written, environment)
         guard !links.isEmpty else { return [] }
         let journal = UploadJournal(stateDirectory: directory)
         let log = Logger(subsystem: .main, configuration: configuration.log, sink: NoLog())
@@ -99,20 +100,29 @@ enum ConnectCheck {
         }
     }
 
+    /// By the names of the links.
     private static func links(
-        _ configuration: Configuration, _ environment: ConfigurationEnvironment
-    ) -> [String: (url: String, isProxied: Bool)] {
+        _ configuration: Configuration, _ written: Configuration, _ environment: ConfigurationEnvironment
+    ) -> [String: ConnectLink] {
         let proxies = HTTPProxyRules(environment: environment.variables)
-        var links: [String: (url: String, isProxied: Bool)] = [:]
+        var links: [String: ConnectLink] = [:]
         for room in configuration.rooms {
             guard let url = room.url else { continue }
-            var isProxied = false
+            var link = ConnectLink(room: room.name, url: url.description)
             if let target = try? HTTPURL(parsing: url.filled(room: room.upstreamRoom).text),
                 case .proxy = room.proxy.rules(environment: proxies).route(to: target)
             {
-                isProxied = true
+                link.isProxied = true
             }
-            links[room.name] = (url.description, isProxied)
+            links[room.name] = link
+        }
+        for account in written.accounts {
+            for (login, room) in written.ownLogins(of: account) {
+                let isOther = (try? written.dialect(of: room)).map { room.hasOneVoice($0) } ?? false
+                let name = login.linkName(account: account.name)
+                links[name]?.room = room.name
+                links[name]?.login = .init(account: account.name, person: login.person, isOther: isOther)
+            }
         }
         return links
     }

@@ -4,11 +4,13 @@ import Upstream
 
 /// A step of a link's opening, in the order in which they come.
 enum ConnectStep: String, CaseIterable, Sendable {
-    case credentials, lookup, tcp, proxy, tls, handshake, login, readiness, history
+    case credentials, lookup, tcp, proxy, tls, handshake, login, readiness, history, identity
 
-    /// The step that a link is at; nil: none yet.
-    init?(_ stage: LinkStage, _ connection: ConnectionProgress?, isCaughtUp: Bool) {
-        switch stage {
+    /// The step that a link is at; nil: none yet, or none any more.
+    ///
+    /// - Parameter isOwn: an account's own link, whose room has the history, and which waits for the account's identity.
+    init?(_ progress: LinkProgress, _ connection: ConnectionProgress?, isOwn: Bool) {
+        switch progress.stage {
         case .idle, .failed: return nil
         case .credentials: self = .credentials
         case .connecting:
@@ -25,9 +27,23 @@ enum ConnectStep: String, CaseIterable, Sendable {
         case .authenticating: self = .login
         case .awaitingReady: self = .readiness
         case .usable:
-            if isCaughtUp { return nil }
-            self = .history
+            if isOwn {
+                guard progress.isIdentifying else { return nil }
+                self = .identity
+            } else {
+                if progress.isCaughtUp { return nil }
+                self = .history
+            }
         }
+    }
+}
+
+extension ConnectStep {
+    func comes(before other: ConnectStep) -> Bool {
+        guard let one = Self.allCases.firstIndex(of: self), let two = Self.allCases.firstIndex(of: other) else {
+            return false
+        }
+        return one < two
     }
 }
 
@@ -39,11 +55,13 @@ struct ConnectAdvice: Equatable, Sendable {
     /// - Parameters:
     ///   - status: the HTTP status that refused the handshake.
     ///   - isProxied: the connection goes through a proxy.
-    static func about(_ step: ConnectStep, status: Int?, isProxied: Bool) -> ConnectAdvice {
-        switch step {
+    ///   - account: whose own log-in it is; nil: the room's.
+    static func about(_ step: ConnectStep, status: Int?, isProxied: Bool, account: String? = nil) -> ConnectAdvice {
+        let credentials = account.map { "the credentials in upstream of the account \($0)" } ?? "the room's credentials"
+        return switch step {
         case .credentials:
             ConnectAdvice(
-                fault: "the room's credentials, or the log-in at the backend",
+                fault: "\(credentials), or the log-in at the backend",
                 remedy:
                     "see that user, password or token and their files are right, and that http_base is the log-in's host"
             )
@@ -67,10 +85,10 @@ struct ConnectAdvice: Equatable, Sendable {
                 remedy:
                     "for a private certificate name its authority in tls.ca, or its key in tls.pin_sha256; check the host's "
                     + "name and both clocks; a port without TLS is written ws://")
-        case .handshake: refused(status)
+        case .handshake: refused(status, credentials)
         case .login:
             ConnectAdvice(
-                fault: "the room's credentials",
+                fault: credentials,
                 remedy:
                     "the backend took the connection and refused the log-in: check auth, and the account at the backend"
             )
@@ -83,10 +101,16 @@ struct ConnectAdvice: Equatable, Sendable {
                 fault: "the backend's history",
                 remedy:
                     "messages are relayed all the same; check http_base, and whether the account may read the history")
+        case .identity:
+            ConnectAdvice(
+                fault: credentials,
+                remedy:
+                    "see whose account the token or the user is, and that as, where it is written, is that account's id or name"
+            )
         }
     }
 
-    private static func refused(_ status: Int?) -> ConnectAdvice {
+    private static func refused(_ status: Int?, _ credentials: String) -> ConnectAdvice {
         guard let status else {
             return ConnectAdvice(
                 fault: "the program that listens there",
@@ -97,7 +121,7 @@ struct ConnectAdvice: Equatable, Sendable {
         return switch status {
         case 401, 403, 407:
             ConnectAdvice(
-                fault: "the room's credentials",
+                fault: credentials,
                 remedy:
                     "the backend knows the address and refuses the token: check auth, its type, and with type = \"query\" the "
                     + "parameter's name (param, by default access_token), and that the token is valid and may open this room"
@@ -123,7 +147,26 @@ struct ConnectAdvice: Equatable, Sendable {
     }
 }
 
-/// One room's link, from its start to a usable room or to the step that failed.
+/// A link that is opened.
+struct ConnectLink {
+    /// An account's own log-in.
+    struct Login {
+        var account: String
+        /// As it is written; empty: it is not.
+        var person: String
+        /// The room's account cannot be this one, too: their messages would look alike.
+        var isOther: Bool
+    }
+
+    var room: String
+    /// Nil: the room's link.
+    var login: Login?
+    /// The address without secrets.
+    var url: String
+    var isProxied = false
+}
+
+/// One link, from its start to a usable room or to the step that failed.
 struct ConnectReport: Equatable, Sendable {
     struct Step: Equatable, Sendable {
         var step: ConnectStep
@@ -134,14 +177,20 @@ struct ConnectReport: Equatable, Sendable {
     }
 
     var room: String
+    /// Whose own log-in it is; nil: the room's.
+    var account: String?
     /// The address without secrets.
     var url: String
+    /// Of an own log-in: who the account is at the backend, and by whose word.
+    var person: String?
     private(set) var steps: [Step] = []
     var advice: ConnectAdvice?
 
     var isGood: Bool { advice == nil }
 
     mutating func append(_ step: Step) { steps.append(step) }
+
+    mutating func beginAnew() { steps = [] }
 
     /// Adds to what is known of the last step of its kind.
     mutating func describe(_ step: ConnectStep, _ detail: String) {
@@ -150,12 +199,13 @@ struct ConnectReport: Equatable, Sendable {
 
     /// Lines for people.
     var text: String {
-        var lines = ["room \(room): \(url)"]
+        var lines = ["room \(room)\(account.map { " as \($0)" } ?? ""): \(url)"]
         for step in steps {
             let time = Self.time(step.milliseconds)
             let head = "  \(padded(step.step.rawValue, 12))\(step.isGood ? "ok    " : "failed")  \(padded(time, 8))"
             lines.append((head + (step.detail.map { "  \($0)" } ?? "")).trimmed)
         }
+        if let person { lines.append("  \(padded("account", 12))\(person)") }
         if let advice {
             lines.append("  \(padded("at fault", 12))\(advice.fault)")
             lines.append("  \(padded("remedy", 12))\(advice.remedy)")
@@ -173,7 +223,7 @@ struct ConnectReport: Equatable, Sendable {
         text + String(repeating: " ", count: max(width - text.count, 0))
     }
 
-    /// `room`, `url`, `ok`, `steps` (each `step`, `ok`, `ms`, and `detail` where there is one), and where one failed `fault`
+    /// `room`, for an own log-in `account` and `person`, `url`, `ok`, `steps` (each `step`, `ok`, `ms`, and `detail` where there is one), and where one failed `fault`
     /// and `remedy`.
     var json: String {
         let steps = steps.map { step in
@@ -183,7 +233,10 @@ struct ConnectReport: Equatable, Sendable {
         }
         let advice =
             advice.map { ",\"fault\":\(LogText.quoted($0.fault)),\"remedy\":\(LogText.quoted($0.remedy))" } ?? ""
-        return "{\"room\":\(LogText.quoted(room)),\"url\":\(LogText.quoted(url)),\"ok\":\(isGood),\"steps\":["
+        let whose =
+            (account.map { ",\"account\":\(LogText.quoted($0))" } ?? "")
+            + (person.map { ",\"person\":\(LogText.quoted($0))" } ?? "")
+        return "{\"room\":\(LogText.quoted(room))\(whose),\"url\":\(LogText.quoted(url)),\"ok\":\(isGood),\"steps\":["
             + steps.joined(separator: ",") + "]\(advice)}"
     }
 }

@@ -1,5 +1,6 @@
 import BridgeCore
 import BridgeTypes
+import ChatModel
 import Transport
 import Upstream
 import WireBytes
@@ -9,6 +10,7 @@ final class ConnectWatch {
     private struct Link {
         var report: ConnectReport
         var isProxied: Bool
+        var login: ConnectLink.Login?
         /// The step under way and its beginning.
         var current: (step: ConnectStep, since: MonotonicInstant)?
         var detail: [ConnectStep: String] = [:]
@@ -18,18 +20,44 @@ final class ConnectWatch {
             let milliseconds = Double(elapsed.seconds) * 1000 + Double(elapsed.attoseconds) / 1e15
             return ConnectReport.Step(step: step, milliseconds: milliseconds, detail: detail[step])
         }
+
+        /// Tells who an account's own log-in is at the backend, and whether it can be.
+        mutating func identify(as person: ChatPerson?, besides room: ChatPerson?) {
+            guard let login, report.isGood else { return }
+            let written = login.person.isEmpty ? nil : login.person
+            guard let person else {
+                report.person =
+                    written.map { "\($0), as the configuration says" } ?? "the backend has not said who this is"
+                return
+            }
+            let (id, name) = (person.id?.rawValue, person.name)
+            let words = [name, id.map { name == nil ? $0 : "(id \($0))" }].compactMap(\.self)
+            report.person = PrintableText.of(words.joined(separator: " "))
+            if let written, written != id, written != name {
+                refute("as = \"\(written)\" is another", login)
+            } else if login.isOther, let room, room.isSame(as: person) {
+                refute("it is the room's own account, and must be another", login)
+            }
+        }
+
+        private mutating func refute(_ reason: String, _ login: ConnectLink.Login) {
+            report.append(ConnectReport.Step(step: .identity, isGood: false, milliseconds: 0, detail: reason))
+            report.advice = .about(.identity, status: nil, isProxied: false, account: login.account)
+        }
     }
 
     /// By room; those that are settled are removed.
     private var open: [RoomID: Link] = [:]
     private var order: [RoomID] = []
-    private var settled: [RoomID: ConnectReport] = [:]
+    private var settled: [RoomID: Link] = [:]
+    /// The accounts of the links, as far as the backends name them.
+    private var people: [RoomID: ChatPerson] = [:]
     /// Called once with the reports, in the order of the rooms.
     private var finished: ([ConnectReport]) -> Void
 
-    /// - Parameter links: the rooms by name, each with its address and whether a proxy is in between.
+    /// - Parameter links: by name.
     init(
-        _ links: [String: (url: String, isProxied: Bool)], _ progress: [LinkProgress],
+        _ links: [String: ConnectLink], _ progress: [LinkProgress],
         finished: @escaping ([ConnectReport]) -> Void
     ) {
         self.finished = finished
@@ -37,22 +65,25 @@ final class ConnectWatch {
             guard let link = links[room.name] else { continue }
             order.append(room.room)
             open[room.room] = Link(
-                report: ConnectReport(room: room.name, url: link.url), isProxied: link.isProxied)
+                report: ConnectReport(room: link.room, account: link.login?.account, url: link.url),
+                isProxied: link.isProxied, login: link.login)
         }
     }
 
     /// Takes note of what has changed in this turn.
     func look(_ driver: BridgeDriver, _ transport: Transport) {
         let now = transport.now
-        for progress in driver.bridge.linkProgress where open[progress.room] != nil {
+        for progress in driver.bridge.linkProgress {
+            people[progress.room] = progress.person
+            guard let link = open[progress.room] else { continue }
             let connection = driver.connection(of: progress.room)
             let phase = connection.flatMap { transport.progress(of: $0) }
-            let step = ConnectStep(progress.stage, phase, isCaughtUp: progress.isCaughtUp)
-            if let step { advance(progress.room, to: step, now) }
+            let step = ConnectStep(progress, phase, isOwn: link.login != nil)
+            if let step { advance(progress, to: step, now) }
             if let connection, phase == .open { describe(progress.room, connection, transport) }
             if progress.stage == .failed {
                 fail(progress, progress.reason ?? "the attempt failed", now)
-            } else if progress.stage == .usable, progress.isCaughtUp {
+            } else if progress.stage == .usable, step == nil {
                 end(progress, now)
             }
         }
@@ -69,21 +100,33 @@ final class ConnectWatch {
 
     private func finishIfSettled() {
         guard open.isEmpty else { return }
-        finished(order.compactMap { settled[$0] })
+        var rooms: [String: ChatPerson] = [:]
+        for (id, link) in settled where link.login == nil { rooms[link.report.room] = people[id] }
+        finished(
+            order.compactMap { id in
+                guard var link = settled[id] else { return nil }
+                link.identify(as: people[id], besides: rooms[link.report.room])
+                return link.report
+            })
         finished = { _ in }
     }
 
     // MARK: - One room
 
-    private func advance(_ room: RoomID, to step: ConnectStep, _ now: MonotonicInstant) {
-        guard var link = open[room], link.current?.step != step else { return }
+    private func advance(_ progress: LinkProgress, to step: ConnectStep, _ now: MonotonicInstant) {
+        guard var link = open[progress.room], link.current?.step != step else { return }
+        // A refusal that was followed by another attempt at once, in one turn: the steps are those of the last attempt.
+        if progress.reason != nil, let last = link.current?.step, step.comes(before: last) {
+            link.report.beginAnew()
+            link.current = nil
+        }
         if let (last, since) = link.current { link.report.append(link.step(last, since, now)) }
         // A connection that stood at the end of the turn in which it began.
         if step == .handshake, !link.report.steps.contains(where: { $0.step == .tcp }) {
             link.report.append(ConnectReport.Step(step: .tcp, milliseconds: 0))
         }
         link.current = (step, now)
-        open[room] = link
+        open[progress.room] = link
     }
 
     /// Notes the address, the cipher and the certificate of a connection that stands.
@@ -108,8 +151,9 @@ final class ConnectWatch {
         failed.isGood = false
         failed.detail = reason
         link.report.append(failed)
-        link.report.advice = .about(step, status: progress.status, isProxied: link.isProxied)
-        settled[progress.room] = link.report
+        link.report.advice = .about(
+            step, status: progress.status, isProxied: link.isProxied, account: link.login?.account)
+        settled[progress.room] = link
     }
 
     private func end(_ progress: LinkProgress, _ now: MonotonicInstant) {
@@ -121,8 +165,21 @@ final class ConnectWatch {
                 last.detail = failure
                 link.report.advice = .about(.history, status: nil, isProxied: false)
             }
+            if step == .identity, progress.person == nil, let login = link.login, login.person.isEmpty {
+                last.isGood = false
+                last.detail = "the backend did not say who the account is"
+                link.report.advice = .about(.identity, status: nil, isProxied: false, account: login.account)
+            }
             link.report.append(last)
         }
-        settled[progress.room] = link.report
+        settled[progress.room] = link
+    }
+}
+
+extension ChatPerson {
+    /// By id where both have one: two people may share a name.
+    fileprivate func isSame(as other: ChatPerson) -> Bool {
+        if let id, let otherID = other.id { return id == otherID }
+        return name != nil && TextBytes.areSame(name, other.name)
     }
 }

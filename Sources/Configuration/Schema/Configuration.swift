@@ -33,7 +33,8 @@ package struct Configuration: Equatable, Sendable {
 
     mutating func take(mirrors new: [MirrorConfiguration]) { mirrors = new }
 
-    /// With nothing but the links of the configured rooms, all of which are wanted at once.
+    /// With nothing but the links of the configured rooms, all of which are wanted at once. An account's own log-in is a
+    /// room beside the one that it is for: its link opens by the same steps.
     package func linksAlone(stateDirectory: String) -> Configuration {
         var reduced = self
         reduced.listeners = []
@@ -44,7 +45,17 @@ package struct Configuration: Equatable, Sendable {
         reduced.identity.bearer = ""
         reduced.storage.place = .memory
         reduced.server.stateDirectory = stateDirectory
-        reduced.rooms.removeAll(where: \.isTemplate)
+        let logins = accounts.flatMap { account in ownLogins(of: account).map { (account.name, $0.login, $0.room) } }
+        reduced.rooms = rooms.filter { !$0.isTemplate }.flatMap { room in
+            [room]
+                + logins.filter { $0.1.room == room.name }.map { account, login, own in
+                    var own = own
+                    own.name = login.linkName(account: account)
+                    own.channel += "/" + account
+                    own.backend = login.backendName(account: account)
+                    return own
+                }
+        }
         for index in reduced.rooms.indices { reduced.rooms[index].connect = .always }
         return reduced
     }

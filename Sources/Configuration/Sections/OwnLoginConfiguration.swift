@@ -25,6 +25,9 @@ package struct OwnLoginConfiguration: Equatable, Sendable {
             expected: text.expected, shape: text.shape, read: text.read, write: { $0.isEmpty ? nil : text.write($0) })
     }
 
+    /// The name of the account's own link, as the log has it.
+    package func linkName(account: String) -> String { room + "/" + account }
+
     /// Names the account's tokens and calls; no backend of the configuration can be called so.
     package func backendName(account: String) -> String {
         let hex = Array("0123456789abcdef")

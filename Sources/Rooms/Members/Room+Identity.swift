@@ -21,6 +21,9 @@ extension Room {
         spreadAccount(person, context)
     }
 
+    /// The account by what the backend has said of it; nil: nothing.
+    package var announcedAccount: ChatPerson? { account.announced }
+
     private func spreadAccount(_ person: ChatPerson, _ context: RoomsContext) {
         lane.isAlso(person)
         for own in own.values { barIfShared(own, context) }

@@ -14,6 +14,8 @@ final class RoomAccount {
 
     init(_ person: ChatPerson) { self.person = person }
 
+    var announced: ChatPerson? { known.id == nil && known.name == nil ? nil : known }
+
     func identified(as person: ChatPerson) {
         guess = nil
         known = ChatPerson(id: person.id ?? known.id, name: person.name ?? known.name)

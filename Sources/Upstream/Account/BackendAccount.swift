@@ -717,6 +717,9 @@ package final class BackendAccount {
     /// The account's identity, where the backend has named it.
     package var person: ChatPerson? { if case .known(let person) = identification { person } else { nil } }
 
+    /// The question for the identity is in flight.
+    package var isIdentifying: Bool { identification == .asked }
+
     /// Asks the backend for the account's identity, unless it is known, or the question is in flight.
     package func identify(_ turn: inout Turn) -> [BackendEvent] {
         guard settings.authenticates, !settings.isOnDemand, offers(.whoAmI) else { return takeEvents() }
