@@ -27,7 +27,10 @@ struct GapTests {
         "the sentence names the times, and the dates when it is more than a day",
         arguments: [
             (0, 45_000, "between 12:00:00 and 12:00:45 UTC (45 s)"),
-            (59_999, 60_001, "between 12:00:59 and 12:01:00 UTC (1 s)"),
+            (59_999, 60_001, "between 12:00:59.9 and 12:01:00.1 UTC (1 s)"),
+            (1_250, 2_300, "between 12:00:01.2 and 12:00:02.3 UTC (1 s)"),
+            (1_000, 10_950, "between 12:00:01.0 and 12:00:11.0 UTC (9 s)"),
+            (1_900, 12_100, "between 12:00:01 and 12:00:13 UTC (10 s)"),
             (0, 7_200_000, "between 12:00:00 and 14:00:00 UTC (2 h 0 min)"),
             (43_190_000, 43_210_000, "between 23:59:50 and 00:00:10 UTC (20 s)"),
             (0, 86_399_000, "between 12:00:00 and 11:59:59 UTC (23 h 59 min)"),

@@ -65,13 +65,19 @@ extension Room {
                     gap: from.map { ($0, moment) })))
     }
 
-    /// `between 12:03:10 and 12:03:55 UTC (45 s)`; with the dates when it is more than a day.
+    /// `between 12:03:10 and 12:03:55 UTC (45 s)`; with the dates when it is more than a day. The moments are rounded
+    /// outward: to seconds, or to tenths where whole seconds would double what is short.
     package static func span(_ from: ChatTimestamp, _ to: ChatTimestamp) -> String {
         let (difference, over) = to.milliseconds.subtractingReportingOverflow(from.milliseconds)
         let seconds = over ? .max : max(difference, 0) / 1000
-        func moment(_ at: ChatTimestamp) -> String { self.moment(at, hasDate: seconds >= 24 * 60 * 60) }
+        let isShort = seconds < 10
+        func moment(_ at: ChatTimestamp) -> String {
+            self.moment(at, hasDate: seconds >= 24 * 60 * 60)
+                + (isShort ? ".\((at.milliseconds % 1000 + 1000) % 1000 / 100)" : "")
+        }
         return
-            "between \(moment(from)) and \(moment(to)) UTC (\(PrintableText.spoken(seconds: Int(clamping: seconds))))"
+            "between \(moment(from)) and \(moment(to.after(isShort ? 99 : 999))) UTC "
+            + "(\(PrintableText.spoken(seconds: Int(clamping: seconds))))"
     }
 
     /// `2026-11-21 12:03:10`, UTC.
