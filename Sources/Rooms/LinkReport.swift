@@ -7,22 +7,30 @@ package struct LinkOutage {
     package let since: MonotonicInstant
     package private(set) var reason: String
     package let wasUp: Bool
+    /// Members were notified. Not of a link that is opened anew on purpose, unless its first try fails.
+    package private(set) var isTold: Bool
     /// The refusal by the backend, with the next attempt far off, was reported.
     private(set) var isRefusalTold = false
     private var toldReasons: [String] = []
     /// Reasons may contain what changes with each attempt.
     private static let maxToldReasons = 4
 
-    init(since: MonotonicInstant, reason: String, wasUp: Bool) {
+    init(since: MonotonicInstant, reason: String, wasUp: Bool, isTold: Bool = true) {
         self.since = since
         self.reason = reason
         self.wasUp = wasUp
+        self.isTold = isTold
         toldReasons = [reason]
     }
 
     /// Returns whether members are to be notified: the reason is another than those before. A link that was up comes back
     /// mostly, and how it was down in between says nothing of the room.
     mutating func fails(_ reason: String) -> Bool {
+        guard isTold else {
+            isTold = true
+            self.reason = reason
+            return true
+        }
         guard !wasUp else { return false }
         self.reason = reason
         guard toldReasons.count < Self.maxToldReasons, !toldReasons.contains(reason) else { return false }
@@ -32,6 +40,7 @@ package struct LinkOutage {
 
     mutating func goesOn(_ reason: String, isRefused: Bool) {
         self.reason = reason
+        isTold = true
         isRefusalTold = isRefused
     }
 }
@@ -61,6 +70,11 @@ package final class LinkReport {
         if let isNews = outage?.fails(reason) { return isNews }
         outage = LinkOutage(since: now, reason: reason, wasUp: wasUp)
         return true
+    }
+
+    /// A usable link is opened anew on purpose.
+    func replaced(_ reason: String, at now: MonotonicInstant) {
+        outage = outage ?? LinkOutage(since: now, reason: reason, wasUp: true, isTold: false)
     }
 
     /// Returns whether members are to be notified of the refusal; once per outage.

@@ -16,6 +16,7 @@ extension Room {
             case .down(let reason, let wasUp, let retryIn):
                 linkWentDown(reason, wasUp, retryIn, context)
                 opened(context)
+            case .replaced(let reason, let wasUp): linkWasReplaced(reason, wasUp, context)
             case .chat(let chat, let byteCount):
                 if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: lane)) }
                 chatArrived(chat, byteCount: byteCount, context)
@@ -48,7 +49,7 @@ extension Room {
 
     /// Reports the recovered link, once incoming messages are shown again.
     func tellLinkIsBack(_ context: RoomsContext) {
-        guard let outage = report.takeOutage() else { return }
+        guard let outage = report.takeOutage(), outage.isTold else { return }
         let seconds = Int((context.now.monotonic - outage.since) / .seconds(1))
         let unknown = lane.outbox.unknownCount
         let queued = lane.outbox.count - unknown
@@ -66,7 +67,7 @@ extension Room {
         // The backend's text may end in a full stop; this notice has its own.
         let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         context.note(
-            report.outage == nil ? .warn : .info, wasUp ? "upstream-lost" : "upstream-failed", reason,
+            report.outage?.isTold == true ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
                 "room": settings.name, "host": settings.url.host,
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),
@@ -76,6 +77,33 @@ extension Room {
                 .error, "room-degraded", "the room stays without its backend; trying goes on",
                 ["room": settings.name, "failures": String(link.failures)])
         }
+        leaveSession(wasUp, context)
+        let isNews = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
+        let isFar = retryIn >= .seconds(60)
+        let next =
+            isFar
+            ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
+        let isFirstRefusal = link.isRefused && report.refused(reason)
+        guard isNews || isFirstRefusal else { return }
+        if link.isRefused { return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)") }
+        notice(
+            wasUp || report.outage?.wasUp == true
+                ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
+                    + "What you write is queued and sent when it is back."
+                : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.")
+    }
+
+    /// The link is opened anew on purpose. Members hear of it if that fails, and of what was missed.
+    private func linkWasReplaced(_ reason: String, _ wasUp: Bool, _ context: RoomsContext) {
+        access.linkWentDown()
+        context.note(
+            .info, "upstream-reopened", reason, ["room": settings.name, "host": settings.url.host])
+        leaveSession(wasUp, context)
+        if wasUp { report.replaced(reason, at: context.now.monotonic) }
+    }
+
+    /// The session has ended, for any reason.
+    private func leaveSession(_ wasUp: Bool, _ context: RoomsContext) {
         for person in remotes.typing { endTyping(person, announced: true, context) }
         lost(lane, context)
         context.cancel(.settling(id))
@@ -87,19 +115,6 @@ extension Room {
             context.set(.netsplit(id), at: context.now.monotonic + JoinBatches.splitAfter)
         }
         catchUpLinkLost(context)
-        let isNews = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
-        let isFar = retryIn >= .seconds(60)
-        let next =
-            isFar
-            ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
-        let isFirstRefusal = link.isRefused && report.refused(reason)
-        guard isNews || isFirstRefusal else { return }
-        if link.isRefused { return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)") }
-        notice(
-            wasUp
-                ? "The link to \(settings.url.host) was lost: \(reason). " + (isFar ? next + " " : "")
-                    + "What you write is queued and sent when it is back."
-                : "\(settings.url.host) cannot be reached: \(reason). Trying goes on.")
     }
 
     func chatReceived(_ event: ChatEvent, _ context: RoomsContext) {
@@ -226,7 +241,7 @@ extension Room {
             sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
         // In the log since the first history, and not shown then.
         let remembered = recent.time(of: msgid)
-        let at = remembered ?? lineTime(message.at, context)
+        let at = remembered ?? beginLine(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
         let address = address(ofReplyTo: original?.msgid, by: who.nick, shown.text)
         guard !message.isEmpty else { return }

@@ -284,6 +284,11 @@ struct LogEventTests {
             stage.loseOwn()
             return stage.harness
         },
+        Row("own-link-reopened", ["info account=alice room=lobby"]) {
+            let harness = try own().harness
+            harness.perform { $0.reload(harness.settings, reconnecting: ["lobby"], backends: [], now: $1) }
+            return harness
+        },
         Row("own-link-failed", ["info account=alice failures=2 retry-in=2000ms room=lobby"]) {
             let stage = try own()
             stage.harness.acceptsConnections = false

@@ -225,6 +225,17 @@ final class StoredStage {
         wasUp = false
     }
 
+    /// The configuration is read again, and the link is opened anew.
+    func replaceLink(isAccepted: Bool = true) {
+        harness.acceptsConnections = isAccepted
+        look()
+        fetches = []
+        wasUp = false
+        let settings = settings
+        harness.perform { $0.reload(settings, reconnecting: ["lobby"], backends: [], now: $1) }
+        serve()
+    }
+
     func regainLink() {
         harness.acceptsConnections = true
         if upstream.state == .connecting {

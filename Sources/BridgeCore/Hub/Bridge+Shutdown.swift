@@ -43,6 +43,7 @@ extension Bridge {
     private func beginDraining() {
         emit(.closeListeners)
         irc.openEverything()
+        for room in rooms { room.reportHeldGap(context) }
         lifecycle.drain(until: context.now.monotonic + settings.drain)
         // The other half is for disconnecting them one by one.
         let time = clientCount > Departures.maxAtOnce ? settings.drain / 2 : settings.drain

@@ -229,6 +229,9 @@ enum LogEventTable {
             means: "a usable link was lost; reconnecting",
             remedy: "see the reason: the backend's own log, or the network"),
         LogEvent(
+            "upstream-reopened", .info,
+            means: "the link is closed and opened anew on purpose; the text says why"),
+        LogEvent(
             "upstream-failed", .warn, .info,
             means: "the link cannot be opened; retrying",
             remedy: "`chatbridge check --connect` names the step that fails"),
@@ -289,6 +292,7 @@ enum LogEventTable {
             "own-link-lost", .warn, .info,
             means: "an account's own link was lost; reconnecting",
             remedy: "see the reason"),
+        LogEvent("own-link-reopened", .info, means: "an account's own link is closed and opened anew on purpose"),
         LogEvent(
             "own-link-failed", .warn, .info,
             means: "an account's own link cannot be opened; retrying",

@@ -41,6 +41,7 @@ extension IRCServer {
                     code: "INVALID_TARGET", context: [subcommand, target], text: "Messages could not be retrieved")
                 return reply(refusal.line(from: settings.serverName), session)
             }
+            room.reportHeldGap(context)
             begin(
                 .page(
                     room.id, subcommand: subcommand, target: target,

@@ -124,7 +124,7 @@ extension Room {
         var edit = edit
         edit.attachments = keepingFiles(edit.attachments, context)
         let text = sentence + withNicks(edit.text, context)
-        let (server, at) = (context.settings.serverName, lineTime(nil, context))
+        let (server, at) = (context.settings.serverName, beginLine(nil, context))
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("change"),
             id: ChatID("\(recent.nextSequence) \(original.msgid)"))

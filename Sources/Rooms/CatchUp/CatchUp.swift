@@ -32,6 +32,8 @@ import WireBytes
 final class CatchUp {
     /// Longest buffering of live events.
     static let patience: Duration = .seconds(10)
+    /// Longest time that the gap of a link that was opened anew on purpose is not reported.
+    static let gapPatience: Duration = .seconds(60)
     /// Buffered events, and bytes of their frames. More than come in `patience` in a busy room; bounds a flood's cost.
     static let maxHeldEvents = 2000
     static let maxHeldBytes = 4 * 1024 * 1024

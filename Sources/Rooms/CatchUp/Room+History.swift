@@ -76,7 +76,9 @@ extension Room {
         switch catchUp.state {
         case .fetching: historyFailed("it did not come in time", context)
         case .closed: showHeld(context)
-        case .live: retryHistory(context)
+        case .live:
+            reportHeldGap(context)
+            retryHistory(context)
         }
     }
 
@@ -142,10 +144,11 @@ extension Room {
     private func goLive(_ context: RoomsContext, notice text: String? = nil, isUnfetchable: Bool = false) {
         context.cancel(.catchUp(id))
         catchUp.becameLive()
+        let isOnPurpose = report.outage?.isTold == false
         tellLinkIsBack(context)
         if let text { notice(text) }
         if isUnfetchable { reportUnfetchable(context) }
-        if historySource == .none { reportNoHistory(context) }
+        if historySource == .none { if isOnPurpose { holdGap(context) } else { reportNoHistory(context) } }
         if catchUp.gap == nil { continuity.settled() }
         continuity.shownAgain(context.now)
         becameLive(context)
@@ -521,7 +524,7 @@ extension Room {
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,
                 sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
-            let at = lineTime(message.at, context)
+            let at = beginLine(message.at, context)
             enter(
                 msgid: msgid, upstreamID: message.id, puppet: nil, sender: message.sender,
                 nick: quoted?.nick ?? nick ?? PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60),

@@ -161,13 +161,15 @@ package final class OwnLink: SendLane {
         return outage
     }
 
+    /// A usable link is opened anew on purpose.
+    func replaced(_ reason: String, now: MonotonicInstant) {
+        outage = outage ?? LinkOutage(since: now, reason: reason, wasUp: true, isTold: false)
+    }
+
     /// Returns whether to notify the clients: once per outage, and once more for a refusal.
     func wentDown(_ reason: String, wasUp: Bool, isRefused: Bool, now: MonotonicInstant) -> Bool {
-        if let outage {
-            guard isRefused, !outage.isRefusalTold else { return false }
-        } else {
-            outage = LinkOutage(since: now, reason: reason, wasUp: wasUp)
-        }
+        if let outage, outage.isTold, !isRefused || outage.isRefusalTold { return false }
+        outage = outage ?? LinkOutage(since: now, reason: reason, wasUp: wasUp)
         outage?.goesOn(reason, isRefused: isRefused)
         return true
     }

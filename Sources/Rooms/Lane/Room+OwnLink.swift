@@ -116,6 +116,7 @@ extension Room {
             switch event {
             case .up: ownCameUp(own, context)
             case .down(let reason, let wasUp, let retryIn): ownWentDown(own, reason, wasUp, retryIn, context)
+            case .replaced(let reason, let wasUp): ownWasReplaced(own, reason, wasUp, context)
             case .chat(let chat, _):
                 if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: own)) }
                 ownReceived(chat, own, context)
@@ -133,7 +134,7 @@ extension Room {
         context.note(
             .info, "own-link-up", "an account is linked to the backend as itself",
             ["room": settings.name, "account": own.account])
-        if let outage = own.cameUp() {
+        if let outage = own.cameUp(), outage.isTold {
             tell(
                 own,
                 outage.wasUp
@@ -150,19 +151,31 @@ extension Room {
         _ own: OwnLink, _ reason: String, _ wasUp: Bool, _ retryIn: Duration, _ context: RoomsContext
     ) {
         context.note(
-            own.outage == nil ? .warn : .info, wasUp ? "own-link-lost" : "own-link-failed", reason,
+            own.outage?.isTold == true ? .info : .warn, wasUp ? "own-link-lost" : "own-link-failed", reason,
             [
                 "room": settings.name, "account": own.account,
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms",
                 "failures": String(own.link.failures),
             ])
-        lost(own, context)
-        context.cancel(.ownIdentity(own.id))
+        leaveSession(of: own, context)
         // A first refusal is followed by another attempt at once, with fresh credentials.
         guard wasUp || retryIn > .zero else { return }
         let isRefused = retryIn >= ReconnectPolicy.refusedDelay
         guard own.wentDown(reason, wasUp: wasUp, isRefused: isRefused, now: context.now.monotonic) else { return }
-        tell(own, ownOutageText(own, isRefused: isRefused, wasUp: wasUp), context)
+        tell(own, ownOutageText(own, isRefused: isRefused, wasUp: own.outage?.wasUp ?? wasUp), context)
+    }
+
+    /// The link is opened anew on purpose; the clients hear of it if that fails.
+    private func ownWasReplaced(_ own: OwnLink, _ reason: String, _ wasUp: Bool, _ context: RoomsContext) {
+        context.note(
+            .info, "own-link-reopened", reason, ["room": settings.name, "account": own.account])
+        leaveSession(of: own, context)
+        if wasUp { own.replaced(reason, now: context.now.monotonic) }
+    }
+
+    private func leaveSession(of own: OwnLink, _ context: RoomsContext) {
+        lost(own, context)
+        context.cancel(.ownIdentity(own.id))
     }
 
     private func ownOutageText(_ own: OwnLink, isRefused: Bool, wasUp: Bool) -> String {
@@ -181,7 +194,9 @@ extension Room {
 
     /// The status of the own link for a client that enters.
     package func ownStatusNotice(_ person: PersonID, _ context: RoomsContext) -> String? {
-        guard let known = context.identities[person], let own = ownLink(of: known), let outage = own.outage else {
+        guard let known = context.identities[person], let own = ownLink(of: known), let outage = own.outage,
+            outage.isTold
+        else {
             return nil
         }
         return ownOutageText(own, isRefused: outage.isRefusalTold, wasUp: outage.wasUp)

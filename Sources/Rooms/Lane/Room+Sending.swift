@@ -92,7 +92,7 @@ extension Room {
         if entry.isShown { return learnShown(entry, upstreamID, lane, context) }
         traffic.confirmed(at: context.now.wall)
         let origin = entry.origin
-        let shownAt = lineTime(entry.message.at ?? at, context)
+        let shownAt = beginLine(entry.message.at ?? at, context)
         let id = upstreamID ?? entry.message.id
         // Where pongs confirm, an earlier process may have shown it before the backend's id was known.
         let isOurs = lane.delivery.acceptsPongs

@@ -16,6 +16,7 @@ extension Room {
         _ words: [String], msgid: String, by who: RoomSpeaker, _ annotations: [StoredTag] = [],
         sender: ChatPerson = ChatPerson(), author: ChatID? = nil, at: ChatTimestamp, _ context: RoomsContext
     ) {
+        reportHeldGap(context)
         let event = StoredMessage(
             kind: .event, sequence: Int64(recent.takePlace()), msgid: msgid, sender: sender, at: at, nick: who.nick,
             source: who.source, account: who.account, text: words.joined(separator: "\n"), clientTags: annotations,
@@ -34,6 +35,7 @@ extension Room {
     /// - Parameter by: nil is the backend.
     func amend(_ amendment: StoredMessage.Amendment, by who: RoomSpeaker?, at: ChatTimestamp, _ context: RoomsContext) {
         guard settings.isMirrored else { return }
+        reportHeldGap(context)
         let server = context.settings.serverName
         keep(
             .amending(

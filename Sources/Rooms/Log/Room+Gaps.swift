@@ -11,6 +11,7 @@ import WireBytes
 // | case                                    | at                                                             |
 // |-----------------------------------------|------------------------------------------------------------------|
 // | the backend has no history              | the link is back                                               |
+// | the same, and the link was opened anew  | the room's next line or a page of it, or a minute without them |
 // | it has, but no way to request it        | the link is back                                               |
 // | its history does not reach back so far  | the history came                                               |
 // | more messages were missed than are shown | the history came                                               |
@@ -47,7 +48,7 @@ extension Room {
     ///
     /// - Parameter from: the beginning of a gap up to `at`.
     private func tell(_ text: String, at moment: ChatTimestamp, from: ChatTimestamp?, _ context: RoomsContext) {
-        let at = lineTime(moment, context)
+        let at = freeTime(moment, context)
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
             id: ChatID("\(recent.nextSequence) \(from?.milliseconds ?? 0) \(moment.milliseconds)"))
@@ -125,13 +126,27 @@ extension Room {
     }
 
     /// Reports a gap on a backend without a history.
-    func reportNoHistory(_ context: RoomsContext) {
+    func reportNoHistory(to end: ChatTimestamp? = nil, _ context: RoomsContext) {
         guard continuity.missingSince != nil else { return }
         continuity.noLongerAwaits()
-        reportGap(from: gapBegin(context), to: context.now.wall, context) {
+        reportGap(from: gapBegin(context), to: end ?? context.now.wall, context) {
             "What was said \($0) is missing: the backend keeps no history."
         }
         continuity.settled()
+    }
+
+    /// Leaves a gap on a backend without a history open for now: the link was opened anew on purpose, which may happen
+    /// several times in a row, and what is missed in all of them is reported once.
+    func holdGap(_ context: RoomsContext) {
+        guard continuity.missingSince != nil else { return }
+        context.set(.catchUp(id), at: context.now.monotonic + CatchUp.gapPatience)
+    }
+
+    /// Reports the gap that was left open.
+    package func reportHeldGap(_ context: RoomsContext) {
+        guard isLive, historySource == .none, continuity.missingSince != nil else { return }
+        context.cancel(.catchUp(id))
+        reportNoHistory(to: gapEnding(context), context)
     }
 
     /// Reports a gap that the backend's history cannot be queried for.

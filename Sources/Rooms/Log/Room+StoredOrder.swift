@@ -52,9 +52,17 @@ extension Room {
         if isDue { persistLive(context) }
     }
 
+    /// Makes ready for the next line, which a gap that was left open comes before.
+    ///
+    /// - Returns: the line's time.
+    func beginLine(_ saidAt: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
+        reportHeldGap(context)
+        return freeTime(saidAt, context)
+    }
+
     /// The time of a line for a message of this time; nil: unknown, and shown as now. Behind a gap it differs from the
     /// persisted end in front of the gap.
-    func lineTime(_ saidAt: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
+    func freeTime(_ saidAt: ChatTimestamp?, _ context: RoomsContext) -> ChatTimestamp {
         let isBehindHole = continuity.missingSince != nil || isGapOpen
         return recent.lineTime(
             saidAt ?? context.now.wall, now: context.now.wall, but: isBehindHole ? continuity.persistedUntil : nil)

@@ -111,7 +111,7 @@ extension Room {
     package func statusNotices(_ context: RoomsContext) -> [String] {
         var sentences: [String] = []
         if case .failing(let reason) = context.ledger.condition { sentences.append(Self.unkeptSentence(reason)) }
-        if let outage = report.outage {
+        if let outage = report.outage, outage.isTold {
             sentences.append(
                 "This room has no link to \(settings.url.host) at the moment: \(outage.reason). "
                     + "What you write is queued and sent when it is there.")

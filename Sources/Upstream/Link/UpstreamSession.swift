@@ -17,6 +17,7 @@ import WireBytes
 // | securing    | TLS begins behind a proxy            | transportSecured → handshaking; transportClosed, time-out → waiting       |
 // | handshaking | request sent                         | accepted → open; redirected → gated; refused, time-out, closed → waiting  |
 // | open        | WebSocket usable (see the stages)    | close received, failure, silence after a ping, transportClosed → waiting  |
+// |             |                                      | reopen → gated                                                            |
 // | waiting     | back-off                             | retry timer, retryNow → gated                                             |
 // | closing     | Close is sent, the peer's awaited    | answered, transportClosed, time-out → stopped                             |
 //
@@ -79,6 +80,8 @@ package enum LinkEvent: Equatable {
     /// No longer usable, or never was. `reason` is a sentence without a full stop; `wasUp` distinguishes a loss from a
     /// failed try.
     case down(reason: String, wasUp: Bool, retryIn: Duration)
+    /// Closed on purpose, and being opened anew: no failure.
+    case replaced(reason: String, wasUp: Bool)
     /// `byteCount`: of the frame; of several events in one, the share.
     case chat(ChatEvent, byteCount: Int)
     /// The login was renewed on the open socket. `isLate`: it had expired, and messages in between must be fetched.
@@ -731,16 +734,11 @@ package final class UpstreamSession {
     ) {
         let wasUp = isUp
         let now = turn.now.monotonic
-        let usable = upSince.map { now - $0 }
         // Only where connections are known to be scarce: elsewhere a stall or a 500 may be anything.
         let isOverload = isOverload && traits.connectsInTurn
         let reason = Self.bounded(scrubbed(reason)) + (isOverload ? ", as an overloaded backend does" : "")
-        redirects = nil
-        if let usable, usable >= settings.backoffResetAfter { failures = 0 }
-        if let usable, usable >= Self.shortestLogin { shortLogins = 0 }
+        let usable = endSession(transportGone: transportGone, now)
         evictedAfter = isEviction ? usable : nil
-        dropConnection()
-        if !transportGone { emit(.close(flush: true)) }
         failures += 1
         if !wasUp { if isRefusal { attempts.refused += 1 } else { attempts.failed += 1 } }
         lastReason = reason
@@ -783,6 +781,18 @@ package final class UpstreamSession {
         events.append(.down(reason: reason, wasUp: wasUp, retryIn: delay))
     }
 
+    /// Returns how long the session was usable.
+    private func endSession(transportGone: Bool, _ now: MonotonicInstant) -> Duration? {
+        let usable = upSince.map { now - $0 }
+        redirects = nil
+        if let usable, usable >= settings.backoffResetAfter { failures = 0 }
+        if let usable, usable >= Self.shortestLogin { shortLogins = 0 }
+        evictedAfter = nil
+        dropConnection()
+        if !transportGone { emit(.close(flush: true)) }
+        return usable
+    }
+
     // MARK: - Other settings
 
     /// The dialect must be of the same kind.
@@ -821,7 +831,7 @@ package final class UpstreamSession {
         }
     }
 
-    /// Opens a link that is wanted anew, at once.
+    /// Opens a link that is wanted anew, at once. That is no failure, and the counter of failures is as it was.
     ///
     /// - Parameter restartsTry: a try under way begins again: its settings are of before.
     package func reopen(
@@ -832,13 +842,22 @@ package final class UpstreamSession {
         case .stopped where isDisabled, .closing where isDisabled: return (.disabled, [])
         case .stopped, .closing: return (.onDemand, [])
         case .waiting: outcome = .trying
-        case .open: fail(reason, &turn)
+        case .open: replace(reason, &turn)
         case .gated, .authorizing, .connecting, .tunnelling, .securing, .handshaking:
             guard restartsTry else { return (.underWay, []) }
-            fail(reason, &turn)
+            replace(reason, &turn)
         }
         start(&turn)
         return (outcome, takeEvents())
+    }
+
+    private func replace(_ reason: String, _ turn: inout Turn) {
+        let wasUp = isUp
+        _ = endSession(transportGone: false, turn.now.monotonic)
+        shared.connects.endTurn(of: backendInTurn, room, &turn)
+        lastReason = reason
+        state = .waiting
+        events.append(.replaced(reason: reason, wasUp: wasUp))
     }
 
     private func loginDelay(ends: Int, _ turn: inout Turn) -> Duration {
