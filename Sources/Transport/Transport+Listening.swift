@@ -176,8 +176,12 @@ extension Transport {
     /// Reads a listener's certificate, key and authorities again. New handshakes use them; connections stay with
     /// theirs. Does nothing for a listener without TLS.
     ///
+    /// - Returns: whether a file has changed.
     /// - Throws: the reason why the new ones cannot be used; the old ones stay in force.
-    public func reloadCertificates(_ id: ListenerID) throws(TLSSetupError) { try listeners[id]?.security?.reload() }
+    @discardableResult
+    public func reloadCertificates(_ id: ListenerID) throws(TLSSetupError) -> Bool {
+        try listeners[id]?.security?.reload() ?? false
+    }
 
     /// The listeners with TLS.
     public var securedListeners: [ListenerID] { listeners.filter { $0.value.security != nil }.map(\.key) }

@@ -102,8 +102,14 @@ def of_strangers(world):
     answer(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     bridge.logged("client-turned-away", "info", "peer")
 
+    # Without a renewed certificate nothing is said of it.
     bridge.process.send_signal(signal.SIGHUP)
-    bridge.logged("certificates-reread", "info")
+    bridge.logged("reloaded", "info", "changes")
+    assert not bridge.log_entries("accept-certificate-renewed")
+    for new, old in zip(certificate(world, "localhost"), (cert, key)):
+        shutil.copyfile(new, old)
+    bridge.process.send_signal(signal.SIGHUP)
+    assert bridge.logged("accept-certificate-renewed", "info", "for")["for"] == "listener"
 
 
 @scenario

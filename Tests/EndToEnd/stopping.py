@@ -144,7 +144,7 @@ def a_reload_is_told_with_its_time(world):
     name, _, value = lines[at + 1].partition("=")
     assert name == "MONOTONIC_USEC" and before <= int(value) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, lines
     assert "READY=1" in lines[at:], lines
-    world.bridge.logged("certificates-reread", "info")
+    world.bridge.logged("reloaded", "info", "changes")
 
 
 @scenario

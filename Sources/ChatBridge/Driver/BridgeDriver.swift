@@ -140,7 +140,7 @@ final class BridgeDriver: TransportDelegate, BridgeHost {
     func reloadCertificates(_ transport: Transport) {
         for listener in transport.securedListeners {
             do throws(TLSSetupError) {
-                try transport.reloadCertificates(listener)
+                if try transport.reloadCertificates(listener) { noteCertificates(.listener(listener), nil) }
             } catch {
                 noteCertificates(.listener(listener), error)
             }

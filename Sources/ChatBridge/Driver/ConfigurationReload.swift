@@ -69,7 +69,6 @@ final class ConfigurationReload {
 
     private func read(_ transport: Transport) -> Outcome {
         let now = Now(transport).wall
-        log.info("certificates-reread", "reading the listeners' certificates again")
         transport.bridgeDriver?.reloadCertificates(transport)
         guard let reread, let driver = transport.bridgeDriver, driver.bridge.isRunning else { return .impossible }
         switch reread() {

@@ -92,7 +92,6 @@ enum LogEventTable {
         LogEvent("listening-http", .info, means: "an HTTP listener is open"),
         LogEvent("stopping", .info, means: "a signal was received; the stop in order begins"),
         LogEvent("stopped", .info, means: "the stop is complete"),
-        LogEvent("certificates-reread", .info, means: "a reload: the listeners' certificates are read again"),
         LogEvent("reloaded", .info, means: "a reload: another configuration is in force; `changes` lists what differs"),
         LogEvent(
             "reload-refused", .error,

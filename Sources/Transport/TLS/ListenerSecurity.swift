@@ -15,8 +15,14 @@ struct ListenerSecurity {
 
     /// Reads certificate, key and authorities again.
     ///
+    /// - Returns: whether a file has changed.
     /// - Throws: the reason why the new ones cannot be used; the old ones stay in force.
-    mutating func reload() throws(TLSSetupError) { context = try TLSContext(server: settings) }
+    @discardableResult
+    mutating func reload() throws(TLSSetupError) -> Bool {
+        let former = context.files
+        context = try TLSContext(server: settings)
+        return context.files != former
+    }
 
     /// Checks whether files have changed. A change is loaded when two checks in a row see the same, so that a
     /// certificate is not read while its key is still the old one.
