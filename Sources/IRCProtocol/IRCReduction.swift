@@ -162,15 +162,8 @@ extension IRCMessage {
             case .notice:
                 guard !IRCReductionTable.showsStandardReply(message.params, caps) else { break }
                 message = message.asNotice(to: nick)
-            case .onePrefixInNames:
-                guard let names = message.params.last, IRCMemberPrefixes.isAny(in: names) else { break }
-                message.mapNames { IRCMemberPrefixes.keepingHighest($0) }
-            case .nicksInNames:
-                // Rooms of thousands give long lists; those built without hosts need no search.
-                guard let names = message.params.last, names.utf8.contains(UInt8(ascii: "!")) else { break }
-                message.mapNames { name in
-                    String(Substring(name.utf8.prefix { $0 != UInt8(ascii: "!") }))
-                }
+            case .onePrefixInNames: message.filterNames(IRCMemberPrefixes.FurtherPrefixes())
+            case .nicksInNames: message.filterNames(IRCMemberPrefixes.Hosts())
             case .onePrefixInFlags:
                 // 352: client channel user host server nick flags hopcount-and-realname.
                 guard message.params.count > 6 else { break }
@@ -187,12 +180,25 @@ extension IRCMessage {
         return IRCMessage(tags: tags, source: source, command: "NOTICE", params: [nick.isEmpty ? "*" : nick, text])
     }
 
-    private mutating func mapNames(_ transform: (String) -> String) {
-        guard let names = params.last else { return }
-        let mapped = names.utf8.split(separator: Byte.space)
-            .map { transform(String(Substring($0))) }
-            .joined(separator: " ")
-        replaceLastParam(by: mapped)
+    /// Drops bytes from the list of names in the last parameter. Rooms of thousands give long lists, so it is copied
+    /// only where there is something to drop.
+    private mutating func filterNames(_ unwanted: some NamesFilter) {
+        guard var names = params.last, names.withUTF8({ unwanted.mayBe(in: UnsafeRawBufferPointer($0)) }) else { return }
+        var filter = unwanted
+        replaceLastParam(by: String(decoding: names.utf8.filter { !filter.drops($0) }, as: UTF8.self))
+    }
+}
+
+/// What goes from a list of names, which is read once from its front.
+protocol NamesFilter {
+    /// Without this byte there is nothing to drop.
+    var sign: UInt8 { get }
+    mutating func drops(_ byte: UInt8) -> Bool
+}
+
+extension NamesFilter {
+    func mayBe(in names: UnsafeRawBufferPointer) -> Bool {
+        ByteScan.firstOffset(of: sign, sign, sign, in: names) != nil
     }
 }
 
@@ -202,21 +208,39 @@ enum IRCMemberPrefixes {
         byte == UInt8(ascii: "@") || byte == UInt8(ascii: "+")
     }
 
-    /// Whether a name in the list begins with a prefix.
-    static func isAny(in names: String) -> Bool {
-        var previous = Byte.space
-        for byte in names.utf8 {
-            if previous == Byte.space, isPrefix(byte) { return true }
-            previous = byte
+    /// `@+nick` becomes `@nick`: prefixes come highest first.
+    struct FurtherPrefixes: NamesFilter {
+        private enum Place { case front, behindPrefix, inside }
+        /// Two prefixes are `@+`.
+        let sign = UInt8(ascii: "+")
+        private var place = Place.front
+
+        mutating func drops(_ byte: UInt8) -> Bool {
+            if byte == Byte.space {
+                place = .front
+            } else if place == .inside || !isPrefix(byte) {
+                place = .inside
+            } else {
+                defer { place = .behindPrefix }
+                return place == .behindPrefix
+            }
+            return false
         }
-        return false
     }
 
-    /// `@+nick` becomes `@nick`: prefixes come highest first.
-    static func keepingHighest(_ name: String) -> String {
-        let prefixes = name.utf8.prefix(while: isPrefix).count
-        if prefixes < 2 { return name }
-        return String(Substring(name.utf8.prefix(1))) + String(Substring(name.utf8.dropFirst(prefixes)))
+    /// `nick!user@host` becomes `nick`.
+    struct Hosts: NamesFilter {
+        let sign = UInt8(ascii: "!")
+        private var isBehindNick = false
+
+        mutating func drops(_ byte: UInt8) -> Bool {
+            if byte == Byte.space {
+                isBehindNick = false
+            } else if byte == sign {
+                isBehindNick = true
+            }
+            return isBehindNick
+        }
     }
 
     /// `H*@+` becomes `H*@`.

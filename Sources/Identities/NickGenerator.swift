@@ -137,15 +137,27 @@ package enum Confusables {
 
     /// The skeleton of `nick`. Nicks with equal skeletons are confusable.
     package static func skeleton(_ nick: String) -> String {
+        if nick.utf8.allSatisfy({ $0 < 0x80 }) {
+            return String(unsafeUninitializedCapacity: 2 * nick.utf8.count) { room in
+                var count = 0
+                for byte in nick.utf8 {
+                    let (first, second) = ascii(byte)
+                    room[count] = first
+                    count += 1
+                    guard let second else { continue }
+                    room[count] = second
+                    count += 1
+                }
+                return count
+            }
+        }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(nick.utf8.count + 4)
-        if nick.utf8.allSatisfy({ $0 < 0x80 }) {
-            for byte in nick.utf8 { appendASCII(byte, to: &bytes) }
-            return String(decoding: bytes, as: UTF8.self)
-        }
         for scalar in nick._nfd {
             if scalar.isASCII {
-                appendASCII(UInt8(truncatingIfNeeded: scalar.value), to: &bytes)
+                let (first, second) = ascii(UInt8(truncatingIfNeeded: scalar.value))
+                bytes.append(first)
+                if let second { bytes.append(second) }
             } else if let target = map[scalar] {
                 bytes += target
             } else if !scalar.properties.isDefaultIgnorableCodePoint {
@@ -157,15 +169,14 @@ package enum Confusables {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The table's ASCII part.
-    private static func appendASCII(_ byte: UInt8, to bytes: inout [UInt8]) {
+    /// The table's ASCII part: one character or two.
+    private static func ascii(_ byte: UInt8) -> (UInt8, UInt8?) {
         switch byte {
-        case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "o"))
-        case UInt8(ascii: "1"), UInt8(ascii: "|"), UInt8(ascii: "I"), UInt8(ascii: "i"):
-            bytes.append(UInt8(ascii: "l"))
-        case UInt8(ascii: "M"), UInt8(ascii: "m"): bytes += [UInt8(ascii: "r"), UInt8(ascii: "n")]
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): bytes.append(byte | 0x20)
-        default: bytes.append(byte)
+        case UInt8(ascii: "0"): (UInt8(ascii: "o"), nil)
+        case UInt8(ascii: "1"), UInt8(ascii: "|"), UInt8(ascii: "I"), UInt8(ascii: "i"): (UInt8(ascii: "l"), nil)
+        case UInt8(ascii: "M"), UInt8(ascii: "m"): (UInt8(ascii: "r"), UInt8(ascii: "n"))
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): (byte | 0x20, nil)
+        default: (byte, nil)
         }
     }
 }

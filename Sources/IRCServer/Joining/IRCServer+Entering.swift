@@ -118,7 +118,7 @@ extension IRCServer {
         // Budget for the names within 512 bytes.
         let budget = 510 - session.serverName.utf8.count - session.displayNick.utf8.count - room.channel.utf8.count - 16
         let withHosts = session.caps.contains(.userhostInNames)
-        var names = ""
+        var names: [UInt8] = []
         names.reserveCapacity(budget)
         while true {
             let before = cursor
@@ -127,18 +127,19 @@ extension IRCServer {
                 withHosts ? context.identities[personID]?.source : context.identities.nick(of: personID)
             guard let shown else { continue }
             let prefixes = room.moderation.prefixes(of: personID)
-            guard names.isEmpty || names.utf8.count + 1 + prefixes.utf8.count + shown.utf8.count <= budget else {
+            guard names.isEmpty || names.count + 1 + prefixes.utf8.count + shown.utf8.count <= budget else {
                 cursor = before
                 break
             }
-            if !names.isEmpty { names += " " }
-            names += prefixes
-            names += shown
+            if !names.isEmpty { names.append(UInt8(ascii: " ")) }
+            names += prefixes.utf8
+            names += shown.utf8
         }
         guard !names.isEmpty else {
             return .last(session.numeric(.rplEndOfNames, room.channel, "End of /NAMES list"))
         }
-        return .more(session.numeric(.rplNamReply, "=", room.channel, names))
+        return .more(
+            session.numeric(.rplNamReply, "=", room.channel, String(decoding: names, as: UTF8.self)))
     }
 
     // MARK: - Operators of the room

@@ -79,8 +79,8 @@ package final class IRCSession {
     let terms: Terms
     /// The person of a registered session; else an id that no person has.
     private var standing = IRCSession.isRegistering
-    private static let isRegistering = PersonID.invalid
-    private static let isClosed = PersonID(rawValue: .max)
+    private static var isRegistering: PersonID { .invalid }
+    private static var isClosed: PersonID { PersonID(rawValue: .max) }
     var decoder: IRCLineDecoder
     private(set) var negotiation: IRCCapabilityNegotiation
     private var budgetLevel: TokenBucket.Level
@@ -88,9 +88,9 @@ package final class IRCSession {
     package private(set) var nick: String?
 
     var state: State {
-        switch standing {
-        case Self.isRegistering: .registering
-        case Self.isClosed: .closed
+        switch standing.rawValue {
+        case Self.isRegistering.rawValue: .registering
+        case Self.isClosed.rawValue: .closed
         default: .registered(standing)
         }
     }
@@ -382,7 +382,11 @@ package final class IRCSession {
     func appendLine(_ numeric: IRCNumeric, _ params: String...) { appendLongAnswer(.line(line(numeric, params))) }
 
     func line(_ numeric: IRCNumeric, _ params: [String]) -> IRCMessage {
-        IRCMessage(source: serverName, numeric: numeric, params: [displayNick] + params)
+        var all: [String] = []
+        all.reserveCapacity(params.count + 1)
+        all.append(displayNick)
+        all += params
+        return IRCMessage(source: serverName, numeric: numeric, params: all)
     }
 
     // MARK: - Lines
