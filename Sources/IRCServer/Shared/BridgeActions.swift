@@ -99,14 +99,25 @@ public enum UploadFailure: Error, Equatable, Sendable {
 package final class BridgeActions {
     private let context: RoomsContext
     private var list: [BridgeAction] = []
+    /// The last action, while further bytes for the same client may follow, as the lines of an answer do.
+    private var sending: (client: ClientID, bytes: ByteSlice)?
     /// The index of the first query to the store.
     private var asksStoreFrom: Int?
 
     package init(_ context: RoomsContext) { self.context = context }
 
     package func append(_ action: BridgeAction) {
-        takeOver()
-        list.append(action)
+        if case .send(let client, let bytes) = action, context.actions.isEmpty {
+            if let before = sending, before.client == client, let all = before.bytes.extended(by: bytes) {
+                sending = (client, all)
+            } else {
+                endSending()
+                sending = (client, bytes)
+            }
+        } else {
+            takeOver()
+            list.append(action)
+        }
     }
 
     /// Queues bytes for many clients. What the same clients get right behind it, as where a read brought many messages,
@@ -129,7 +140,14 @@ package final class BridgeActions {
         list.append(question)
     }
 
+    private func endSending() {
+        guard let (client, bytes) = sending else { return }
+        sending = nil
+        list.append(.send(client, bytes))
+    }
+
     private func takeOver() {
+        endSending()
         guard !context.actions.isEmpty else { return }
         context.handActions { list.append(BridgeAction($0)) }
     }
