@@ -129,7 +129,7 @@ package struct LoginThrottle {
     /// The /64 of an IPv6 address, which one customer has; any other address unchanged.
     package static func network(of address: String) -> String {
         // A dot: IPv4, or IPv4-mapped IPv6.
-        guard address.utf8.contains(UInt8(ascii: ":")), !address.utf8.contains(UInt8(ascii: ".")) else {
+        guard !address.utf8.contains(UInt8(ascii: ".")), address.utf8.contains(UInt8(ascii: ":")) else {
             return address
         }
         // `::` stands for two groups or more, so groups after it are beyond the first four in all real addresses.

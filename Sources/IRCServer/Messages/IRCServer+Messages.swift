@@ -31,7 +31,7 @@ extension IRCServer {
         _ verb: MessageVerb, targets: [String], words: SpokenText?, tags: [IRCTag], _ session: IRCSession
     ) {
         guard !targets.isEmpty else { return }
-        guard let personID = session.person, let person = context.identities[personID] else { return }
+        guard let personID = session.person else { return }
         guard lifecycle.isServing else {
             guard let text = words?.text, verb == .privmsg else { return }
             return fail(
@@ -47,9 +47,9 @@ extension IRCServer {
         // An echo can answer one label only.
         let label = targets.count == 1 ? session.response?.label : nil
         for target in targets {
-            if target.hasPrefix("#") {
+            if target.utf8.first == UInt8(ascii: "#") {
                 toRoom(verb, target, words, clientTags, label: label, session)
-            } else {
+            } else if let person = context.identities[personID] {
                 toPerson(verb, target, words, clientTags, from: person, session)
             }
         }
@@ -83,7 +83,7 @@ extension IRCServer {
             let words = words ?? SpokenText(text: "")
             if MessageRendering.isForeignCTCP(words.text) {
                 room.handle(.pass(words, annotations: clientTags.annotations), from: session.id, context)
-            } else if MessageText.withoutFormatting(words.text).isEmpty {
+            } else if MessageText.isBlank(words.text) {
                 reply(.errNoTextToSend, "No text to send", to: session)
             } else {
                 submit(words, clientTags, room, label: label, session)
@@ -248,7 +248,7 @@ extension IRCServer {
         else {
             return refuse("INVALID_NICK", "A relayed name is name/network, legal as a nick, and nobody's nick")
         }
-        guard !MessageText.withoutFormatting(text).isEmpty, !MessageRendering.isForeignCTCP(text) else {
+        guard !MessageText.isBlank(text), !MessageRendering.isForeignCTCP(text) else {
             return refuse("BLANK_MSG", "There is no text to relay")
         }
         guard lifecycle.isServing else { return refuse("CANNOT_DELIVER", "Not taken, the server is stopping") }

@@ -25,9 +25,14 @@ final class AddressLimits {
     /// The network that a client shares with others from its address; nil: the address stands for many clients, as a
     /// gateway's does until WEBIRC, and 127.0.0.1 for all clients behind a process on this host.
     func network(of origin: ClientOrigin) -> String? {
-        gateways.contains { $0.mayConnect(from: origin.address) }
-            || origin.isLocal && ["127.0.0.1", "::1", ""].contains(origin.address)
-            ? nil : LoginThrottle.network(of: origin.address)
+        if origin.isLocal {
+            switch origin.address {
+            case "127.0.0.1", "::1", "": return nil
+            default: break
+            }
+        }
+        if gateways.contains(where: { $0.mayConnect(from: origin.address) }) { return nil }
+        return LoginThrottle.network(of: origin.address)
     }
 
     /// The network to which a client is counted; nil: none.

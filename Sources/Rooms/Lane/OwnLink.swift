@@ -101,7 +101,7 @@ package final class OwnLink: SendLane {
 
     override var canSpeak: Bool { link.isUp && !link.isLoginEnded && isIdentified && !isBarred && !isClosing }
 
-    override func sender(of entry: OutboxEntry) -> ChatPerson { speaker(nick: entry.origin.nick) }
+    override func sender(of message: ChatMessage, nick: String) -> ChatPerson { speaker(nick: nick) }
 
     /// The sender in the frames of this link.
     package func speaker(nick: String) -> ChatPerson {

@@ -166,6 +166,7 @@ extension Room {
     // MARK: - Time
 
     package func outboxTimerFired(_ lane: SendLane, _ context: RoomsContext) {
+        lane.outboxTimerFired()
         tell(lane.expire(context), lane, context)
         tellWaiting(lane.takeWaiting(context), isUp: lane.link.isUp, context)
         if lane.takeDoubtful(context) {

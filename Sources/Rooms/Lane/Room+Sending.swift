@@ -38,9 +38,9 @@ extension Room {
 
     /// Writes queued messages, and arms the timer for the rest.
     package func pump(_ lane: SendLane, _ context: RoomsContext) {
-        let failures = lane.write(isOpen: isOpen(lane), context) { entry in
-            stopTyping(entry.origin, context)
-            if lane !== self.lane, mayRepeatMessages, let id = entry.message.id {
+        let failures = lane.write(isOpen: isOpen(lane), context) { author, id in
+            if let client = author.client, locals[client]?.person == author.person { stopTyping(client, context) }
+            if lane !== self.lane, mayRepeatMessages, let id {
                 own.messageIDs.insert(id, of: lane.account)
             }
         }
@@ -55,11 +55,6 @@ extension Room {
 
     /// The backend accepts messages.
     func maySend(_ lane: SendLane) -> Bool { lane.maySend(isOpen: isOpen(lane)) }
-
-    /// A message ends its author's typing.
-    func stopTyping(_ origin: OutboxEntry.Origin, _ context: RoomsContext) {
-        if let client = origin.client, locals[client]?.person == origin.person { stopTyping(client, context) }
-    }
 
     func arm(_ lane: SendLane, _ context: RoomsContext) {
         lane.arm(

@@ -35,6 +35,8 @@ package class SendLane {
     final let failureNotices = FailureNotices()
     final var sendBudget: SendBudget
     final var delivery: DeliveryConfirmation
+    /// The deadline that the timer of the outbox is set to.
+    final private var armedFor: MonotonicInstant?
     final private var typingBudget = TokenBucket(rate: 10, burst: 20)
     /// Delivered messages whose upstream ids are unknown.
     final let sent = UnidentifiedMessages()
@@ -70,7 +72,9 @@ package class SendLane {
     var isIdentified: Bool { true }
 
     /// The sender in the frames of a message, as far as is known now.
-    func sender(of entry: OutboxEntry) -> ChatPerson { entry.message.sender }
+    func sender(of message: ChatMessage, nick: String) -> ChatPerson { message.sender }
+
+    final func sender(of entry: OutboxEntry) -> ChatPerson { sender(of: entry.message, nick: entry.origin.nick) }
 
     /// Whether retransmission is idempotent.
     final var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }
@@ -109,31 +113,25 @@ package class SendLane {
     ///
     /// - Parameters:
     ///   - isOpen: new messages may be sent.
-    ///   - willWrite: is called with each message before its frames.
+    ///   - willWrite: is called with each message's author and id before its frames.
     /// - Returns: messages that no frame can carry.
     final func write(
-        isOpen: Bool, _ context: RoomsContext, willWrite: (OutboxEntry) -> Void
+        isOpen: Bool, _ context: RoomsContext, willWrite: (OutboxEntry.Author, ChatID?) -> Void
     ) -> [Failure] {
         var failures: [Failure] = []
         let now = context.now.monotonic
         let recordsAttempts = recordsAttempts(context)
         if recordsAttempts { writeIntended(isOpen: isOpen, context) }
-        while maySend(isOpen: isOpen), !recordsAttempts || outbox.mayRecordAttempt(now), let entry = outbox.next,
-            sendBudget.take(now: now)
+        while maySend(isOpen: isOpen), !recordsAttempts || outbox.mayRecordAttempt(now), var message = outbox.nextMessage,
+            let author = outbox.nextAuthor, sendBudget.take(now: now)
         {
-            willWrite(entry)
-            var message = entry.message
-            message.sender = sender(of: entry)
+            willWrite(author, message.id)
+            message.sender = sender(of: message, nick: author.nick)
             let encoded = settings.dialect.encode(.message(message), context: dialectContext)
             switch encoded {
-            case .frame(let frame) where recordsAttempts: intend(entry, [frame], context)
-            case .several(let frames) where recordsAttempts: intend(entry, frames, context)
             case .frame, .several:
-                guard link.send(encoded.frames ?? [], context) else { return failures }
-                outbox.markNextWritten(at: now, frameCount: link.frameCount)
-                if let tap = context.tap { tap(RoomPassage(.toBackend(.message(message)), over: self)) }
-                context.latency.messageWritten(after: now - entry.acceptedAt)
-            case .unsupported(.tooLong) where splitNext(entry): continue
+                guard writeNext(message, encoded, author, recordsAttempts, context) else { return failures }
+            case .unsupported(.tooLong) where splitNext(): continue
             case .unsupported(let reason):
                 if let refused = outbox.removeNext() {
                     failures.append(
@@ -157,11 +155,23 @@ package class SendLane {
     /// The backend accepts messages.
     final func maySend(isOpen: Bool) -> Bool { isOpen && canSpeak && !link.isRenewing }
 
-    /// Write-ahead: the next entry is written once its attempt is persisted.
-    private func intend(_ entry: OutboxEntry, _ frames: [EncodedFrame], _ context: RoomsContext) {
-        outbox.markNextRecording(context.ledger.next, frames)
-        recordAttempt(entry, context)
-        context.awaitStore(id)
+    /// Writes the next entry, or intends to: it is written once its attempt is persisted. False: the link is lost.
+    private func writeNext(
+        _ message: ChatMessage, _ encoded: EncodedCommand, _ author: OutboxEntry.Author,
+        _ recordsAttempts: Bool, _ context: RoomsContext
+    ) -> Bool {
+        if recordsAttempts {
+            guard let entry = outbox.next else { return false }
+            outbox.markNextRecording(context.ledger.next, encoded.frames ?? [])
+            recordAttempt(entry, context)
+            context.awaitStore(id)
+            return true
+        }
+        guard link.send(encoded, context) else { return false }
+        outbox.markNextWritten(at: context.now.monotonic, frameCount: link.frameCount)
+        if let tap = context.tap { tap(RoomPassage(.toBackend(.message(message)), over: self)) }
+        context.latency.messageWritten(after: context.now.monotonic - author.acceptedAt)
+        return true
     }
 
     private func writeIntended(isOpen: Bool, _ context: RoomsContext) {
@@ -177,10 +187,9 @@ package class SendLane {
     /// Sends a command whose loss does no harm; true when it went to the socket.
     @discardableResult
     package final func send(_ command: ChatCommand, _ context: RoomsContext) -> Bool {
-        guard canSpeak, let frames = settings.dialect.encode(command, context: dialectContext).frames else {
+        guard canSpeak, link.send(settings.dialect.encode(command, context: dialectContext), context) else {
             return false
         }
-        guard link.send(frames, context) else { return false }
         traffic.sent(command)
         if let tap = context.tap { tap(RoomPassage(.toBackend(command), over: self)) }
         return true
@@ -214,8 +223,12 @@ package class SendLane {
             let grant = nextGrant(context)
             due = due.map { min($0, grant) } ?? grant
         }
+        guard due != armedFor else { return }
+        armedFor = due
         if let due { context.set(.outbox(id), at: due) } else { context.cancel(.outbox(id)) }
     }
+
+    final func outboxTimerFired() { armedFor = nil }
 
     /// Fails expired messages. The timer never fires twice for the same reason, with or without a usable link.
     final func expire(_ context: RoomsContext) -> [Failure] {
@@ -281,8 +294,8 @@ package class SendLane {
     // MARK: - Splitting
 
     /// Replaces an entry that is too long by pieces; false when it cannot be split.
-    private func splitNext(_ entry: OutboxEntry) -> Bool {
-        guard entry.part == nil, let pieces = pieces(of: entry) else { return false }
+    private func splitNext() -> Bool {
+        guard let entry = outbox.next, entry.part == nil, let pieces = pieces(of: entry) else { return false }
         outbox.splitNext(pieces)
         return true
     }

@@ -78,7 +78,7 @@ package final class RoomModeration {
     package private(set) var operators: Set<PersonID> = []
     package private(set) var voiced: Set<PersonID> = []
     /// The modes that are set, and whether by an administrator.
-    package private(set) var flags: [Flag: Bool] = [.protectedTopic: true]
+    private var flags: [(flag: Flag, isLasting: Bool)] = [(.protectedTopic, true)]
     package private(set) var bans: [Ban] = []
     package private(set) var invited: [PersonID] = []
     package private(set) var topic: Topic?
@@ -117,8 +117,7 @@ package final class RoomModeration {
         operators = []
         voiced = []
         invited = []
-        flags = flags.filter(\.value)
-        flags[.protectedTopic] = true
+        flags = flags.filter { $0.isLasting && $0.flag != .protectedTopic } + [(.protectedTopic, true)]
         bans.removeAll { !$0.isLasting }
     }
 
@@ -126,16 +125,17 @@ package final class RoomModeration {
 
     /// `+imnt` as far as they are set. `n` always is: speaking requires membership.
     package var modeString: String {
-        let letters = (flags.keys.map(\.rawValue) + ["n"]).sorted()
+        let letters = (flags.map(\.flag.rawValue) + ["n"]).sorted()
         return "+" + String(letters)
     }
 
-    package func has(_ flag: Flag) -> Bool { flags[flag] != nil }
+    package func has(_ flag: Flag) -> Bool { flags.contains { $0.flag == flag } }
 
     /// Returns whether it changed.
     package func set(_ flag: Flag, _ isSet: Bool, isLasting: Bool) -> Bool {
         guard isSet != has(flag) else { return false }
-        flags[flag] = isSet ? isLasting : nil
+        flags.removeAll { $0.flag == flag }
+        if isSet { flags.append((flag, isLasting)) }
         return true
     }
 

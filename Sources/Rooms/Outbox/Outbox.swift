@@ -90,6 +90,14 @@ struct OutboxEntry {
         }
     }
 
+    /// What writing a message needs of its author.
+    struct Author {
+        let client: ClientID?
+        let person: PersonID?
+        let nick: String
+        let acceptedAt: MonotonicInstant
+    }
+
     var message: ChatMessage
     var origin: Origin
     var state: State = .queued
@@ -145,6 +153,10 @@ struct OutboxEntry {
 
     /// The id in the store.
     var storedID: ChatID? { part?.whole ?? message.id }
+
+    var author: Author {
+        Author(client: origin.client, person: origin.person, nick: origin.nick, acceptedAt: acceptedAt)
+    }
 
     mutating func markShown() { isShown = true }
 
@@ -463,6 +475,10 @@ struct Outbox {
 
     /// The next entry to write, or nil.
     var next: OutboxEntry? { mutating get { nextSlot().flatMap { lists[$0] } } }
+    /// The same of it alone: entries are large.
+    var nextMessage: ChatMessage? { mutating get { nextSlot().flatMap { lists[$0]?.message } } }
+    /// The client and the person that sent it, when, and under which nick.
+    var nextAuthor: OutboxEntry.Author? { mutating get { nextSlot().flatMap { lists[$0]?.author } } }
 
     /// - Parameter frameCount: of the session, with this message.
     mutating func markNextWritten(at now: MonotonicInstant, frameCount: UInt64) {

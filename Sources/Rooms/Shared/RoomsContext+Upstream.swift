@@ -60,6 +60,15 @@ extension UpstreamSession {
         context.drive(self) { reopen(reason, restartsTry: restartsTry, &$0) }
     }
 
+    /// False: the link cannot send now.
+    package func send(_ command: EncodedCommand, _ context: RoomsContext) -> Bool {
+        switch command {
+        case .frame(let frame): context.drive(self) { send(frame, &$0) }
+        case .several(let frames): send(frames, context)
+        case .unsupported: false
+        }
+    }
+
     package func send(_ frames: [EncodedFrame], _ context: RoomsContext) -> Bool {
         context.drive(self) { send(frames, &$0) }
     }

@@ -50,6 +50,12 @@ package enum MessageText {
         return text.withUTF8 { !ByteScan.has(noByteBelow: 0x20, UnsafeRawBufferPointer($0)) }
     }
 
+    /// Whether nothing is left without formatting codes.
+    package static func isBlank(_ text: String) -> Bool {
+        if let first = text.utf8.first, first > 0x20 { return false }
+        return withoutFormatting(text).isEmpty
+    }
+
     /// Text without IRC formatting codes: bold, italics, underline, strikethrough, monospace, reverse, reset, colours.
     package static func withoutFormatting(_ text: String) -> String {
         guard hasControls(text) else { return text }

@@ -80,7 +80,7 @@ extension Room {
                 front = min(end + 2, bytes.count)
             }
             var at = front
-            while left > 0, let sign = bytes[at...].firstIndex(of: UInt8(ascii: "@")) {
+            while left > 0, let sign = Mention.sign(in: bytes, from: at) {
                 left -= 1
                 let start = sign + 1
                 at = start
@@ -111,6 +111,12 @@ private enum Mention {
             start = place + 1
         }
         return false
+    }
+
+    /// The place of the next `@`.
+    static func sign(in bytes: Bytes, from start: Int) -> Int? {
+        let at = UInt8(ascii: "@")
+        return ByteScan.firstOffset(of: at, at, at, in: UnsafeRawBufferPointer(bytes), from: start)
     }
 
     /// Whether a blank or a line end follows a colon or comma.

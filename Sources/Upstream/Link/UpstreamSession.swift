@@ -594,19 +594,29 @@ package final class UpstreamSession {
         return true
     }
 
+    /// The same for one frame, as nearly always.
+    package func send(_ frame: EncodedFrame, _ turn: inout Turn) -> Bool {
+        guard isUp, state == .open else { return false }
+        write(frame, &turn)
+        flush(&turn)
+        return true
+    }
+
     func write(_ frames: [EncodedFrame], _ turn: inout Turn) {
-        frameCount += UInt64(frames.count)
-        for frame in frames {
-            frame.bytes.withUnsafeBytes { payload in
-                if shared.frameTap != nil { tap(payload, isBinary: frame.isBinary, isIncoming: false) }
-                _ = turn.write { writer, random in
-                    frame.isBinary
-                        ? connection?.send(binary: payload, output: &writer, using: &random)
-                        : connection?.send(text: payload, output: &writer, using: &random)
-                }
+        for frame in frames { write(frame, &turn) }
+        flush(&turn)
+    }
+
+    private func write(_ frame: EncodedFrame, _ turn: inout Turn) {
+        frameCount += 1
+        frame.bytes.withUnsafeBytes { payload in
+            if shared.frameTap != nil { tap(payload, isBinary: frame.isBinary, isIncoming: false) }
+            _ = turn.write { writer, random in
+                frame.isBinary
+                    ? connection?.send(binary: payload, output: &writer, using: &random)
+                    : connection?.send(text: payload, output: &writer, using: &random)
             }
         }
-        flush(&turn)
     }
 
     /// Asks the peer for a sign of life now, unless that question is already open.
