@@ -183,7 +183,9 @@ extension IRCMessage {
     /// Drops bytes from the list of names in the last parameter. Rooms of thousands give long lists, so it is copied
     /// only where there is something to drop.
     private mutating func filterNames(_ unwanted: some NamesFilter) {
-        guard var names = params.last, names.withUTF8({ unwanted.mayBe(in: UnsafeRawBufferPointer($0)) }) else { return }
+        guard var names = params.last, names.withUTF8({ unwanted.mayBe(in: UnsafeRawBufferPointer($0)) }) else {
+            return
+        }
         var filter = unwanted
         replaceLastParam(by: String(decoding: names.utf8.filter { !filter.drops($0) }, as: UTF8.self))
     }

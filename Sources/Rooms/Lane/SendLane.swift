@@ -122,7 +122,8 @@ package class SendLane {
         let now = context.now.monotonic
         let recordsAttempts = recordsAttempts(context)
         if recordsAttempts { writeIntended(isOpen: isOpen, context) }
-        while maySend(isOpen: isOpen), !recordsAttempts || outbox.mayRecordAttempt(now), var message = outbox.nextMessage,
+        while maySend(isOpen: isOpen), !recordsAttempts || outbox.mayRecordAttempt(now),
+            var message = outbox.nextMessage,
             let author = outbox.nextAuthor, sendBudget.take(now: now)
         {
             willWrite(author, message.id)

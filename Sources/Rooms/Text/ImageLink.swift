@@ -11,7 +11,8 @@ enum ImageLink {
     ]
 
     static func attachment(in text: String) -> ChatAttachment? {
-        guard text.utf8.first == UInt8(ascii: "h"), text.utf8.count <= maxBytes, text.hasPrefix("https://") || text.hasPrefix("http://"),
+        guard text.utf8.first == UInt8(ascii: "h"), text.utf8.count <= maxBytes,
+            text.hasPrefix("https://") || text.hasPrefix("http://"),
             text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
         else { return nil }
         let address = text.prefix { $0 != "?" && $0 != "#" }
