@@ -149,8 +149,11 @@ package final class PlainSession {
         switch input {
         case .line(let line):
             presence.sent()
-            // Enter once more, as the answer takes its time.
-            guard !registration.isChecking(line.text) else { return }
+            // Enter once more, as the answer takes its time. At a telnet nothing else is typed unseen behind a password, and
+            // another guess would be said in a room.
+            guard !registration.isChecking(line.text),
+                !(line.isHidden && terminal.isTelnet && registration.hasGivenPassword)
+            else { return }
             ahead.append(line)
             goOn()
         case .byte(let byte): actions.pass(byte)

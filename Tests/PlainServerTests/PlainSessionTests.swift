@@ -271,6 +271,32 @@ struct PlainSessionTests {
         #expect(stage.takeScreen().hasSuffix("lob"))
     }
 
+    @Test("another guess while a password is checked is said in no room", arguments: [false, true])
+    func guessedTwice(isTelnet: Bool) {
+        let stage = Stage()
+        if isTelnet { stage.telnet() }
+        stage.type("ann\r\n")
+        for line in Self.untilPassword { stage.server(line) }
+        stage.type("secret\r\nother\r\nsec")
+        stage.server("AUTHENTICATE +", ":s 903 * :Welcome", ":s 001 ann :Welcome", ":ann!a@s JOIN #lobby")
+        stage.server(":s 366 ann #lobby :End of /NAMES list", ":s 323 ann :End")
+        stage.type("ret\r\nhello\r\n")
+        // A pipe may say what it wants behind its password.
+        #expect(
+            stage.asked.filter { $0.contains("PRIVMSG") }.map { String($0.drop { $0 != ":" }.dropFirst()) }
+                == (isTelnet ? ["hello"] : ["other", "secret", "hello"]))
+    }
+
+    @Test("a name with a client's logs that client in")
+    func namedClient() {
+        let stage = Stage(typed: "ann@desk\r\n")
+        for line in Self.untilPassword { stage.server(line) }
+        #expect(stage.takeAsked().contains("NICK ann"))
+        stage.type("secret\r\n")
+        stage.server("AUTHENTICATE +")
+        #expect(stage.takeAsked().last == "AUTHENTICATE \(Base64.encode(Array("\0ann@desk\0secret".utf8)))")
+    }
+
     @Test("a telnet that is known as one behind the question for a password hides it all the same")
     func telnetBehindThePassword() {
         let echo: [UInt8] = [255, 251, 1]

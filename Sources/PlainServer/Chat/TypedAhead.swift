@@ -18,10 +18,12 @@ struct TypedAhead {
     private static let endPatience: Duration = .seconds(60)
 
     private var lines: [TypedLine] = []
+    /// Those in front of it are taken: one read may bring thousands.
+    private var first = 0
     private var isPaused = false
     private var endsAt: MonotonicInstant?
 
-    var isEmpty: Bool { lines.isEmpty }
+    var isEmpty: Bool { first == lines.count }
     /// The terminal sends no more.
     var hasEnded: Bool { endsAt != nil }
     /// When a terminal that has ended is left, whatever waits.
@@ -29,15 +31,22 @@ struct TypedAhead {
 
     mutating func append(_ line: TypedLine) { lines.append(line) }
 
-    mutating func next() -> TypedLine? { lines.isEmpty ? nil : lines.removeFirst() }
+    mutating func next() -> TypedLine? {
+        guard !isEmpty else { return nil }
+        defer {
+            first += 1
+            if isEmpty { removeAll() }
+        }
+        return lines[first]
+    }
 
-    mutating func removeAll() { lines = [] }
+    mutating func removeAll() { (lines, first) = ([], 0) }
 
     mutating func end(now: MonotonicInstant) { endsAt = now + Self.endPatience }
 
     /// - Returns: whether more may be read, where that has changed.
     mutating func takeReads() -> Bool? {
-        guard (lines.count > Self.maxLines) != isPaused else { return nil }
+        guard (lines.count - first > Self.maxLines) != isPaused else { return nil }
         isPaused.toggle()
         return !isPaused
     }

@@ -38,8 +38,10 @@ struct PlainRegistration {
     private(set) var state = State.naming
     /// As the server has it.
     private(set) var nick = ""
-    /// The name as it was typed.
+    /// The name as it was typed, without a client's.
     private var wishedNick = ""
+    /// The same with it.
+    private var loginName = ""
     /// While it is checked.
     private var password: String?
     private var hasBeenRefused = false
@@ -85,7 +87,10 @@ struct PlainRegistration {
             steps.append(.refuse("First a name, which has no slash in front; /quit leaves."))
             return askName()
         }
-        wishedNick = name
+        // As at IRC, what stands behind an @ names the client of an account.
+        let nick = name.prefix { $0 != "@" }
+        wishedNick = nick.isEmpty ? name : String(nick)
+        loginName = name
         password = nil
         state = .registering
         // What the server can do is known before it may refuse the name.
@@ -194,8 +199,12 @@ struct PlainRegistration {
             return askName()
         }
         state = .proving
+        hasGivenPassword = false
         steps += [.show(ScreenText(why)), .askPassword]
     }
+
+    /// A password was given, and was not refused.
+    private(set) var hasGivenPassword = false
 
     /// This password is under way to the server.
     func isChecking(_ line: String) -> Bool { state == .registering && line == password }
@@ -204,6 +213,7 @@ struct PlainRegistration {
         guard !line.isEmpty else { return askName() }
         state = .registering
         password = line
+        hasGivenPassword = true
         if hasBeenRefused {
             steps.append(.show(ScreenText("One moment: after a refusal the answer takes longer.", .dim)))
         }
@@ -217,7 +227,7 @@ struct PlainRegistration {
 
     mutating func authenticateReceived() {
         guard let password else { return }
-        let exchange = Base64.encode(Array("\0\(wishedNick)\0\(password)".utf8))
+        let exchange = Base64.encode(Array("\0\(loginName)\0\(password)".utf8))
         // Source: IRCv3 sasl-3.1, "The AUTHENTICATE Command": pieces of 400 bytes.
         var rest = Substring(exchange)
         while rest.utf8.count >= 400 {

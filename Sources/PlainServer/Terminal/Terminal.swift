@@ -196,8 +196,9 @@ struct Terminal {
         } else {
             if editor.isEmpty { isHidden = false }
             guard hidesByEcho else { return }
-            telnet.withdraw(.echo)
             hidesByEcho = false
+            // Where every key comes, the server draws them from now on.
+            if screen.mode == .lines { telnet.withdraw(.echo) }
         }
     }
 
