@@ -54,7 +54,7 @@ public struct RecordedHeader: Equatable, Sendable {
         }
         let words = value.split(separator: " ")
         // A scheme and what it is about, as RFC 9110 §11.6.2 has it.
-        let hasScheme = lowered != "cookie" && words.count == 2 && words[0].utf8.allSatisfy(ASCII.isLetter)
+        let hasScheme = lowered == "authorization" && words.count == 2 && words[0].utf8.allSatisfy(ASCII.isLetter)
         self.name = name
         format = hasScheme ? "\(words[0]) {token}" : "{token}"
     }

@@ -56,9 +56,12 @@ enum ConnectCheck {
     static func reports(
         _ written: Configuration, _ environment: ConfigurationEnvironment
     ) async throws(StartError) -> [ConnectReport] {
-        guard let directory = temporaryDirectory() else {
+        // In a container the state directory may be all that can be written.
+        let places = [getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", written.server.stateDirectory]
+        guard let directory = places.lazy.compactMap(temporaryDirectory).first else {
             throw StartError(
-                description: "cannot create a directory for the check: \(String(cString: strerror(errno)))")
+                description: "cannot create a directory for the check in \(places.joined(separator: " or ")): "
+                    + "\(String(cString: strerror(errno))); TMPDIR says where")
         }
         defer { remove(directory) }
         let configuration = written.linksAlone(stateDirectory: directory)
@@ -129,8 +132,7 @@ enum ConnectCheck {
 
     // MARK: - The directory
 
-    private static func temporaryDirectory() -> String? {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    private static func temporaryDirectory(in parent: String) -> String? {
         var template = Array("\(parent)/chatbridge-check-XXXXXX".utf8CString)
         return template.withUnsafeMutableBufferPointer { buffer in
             buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) }

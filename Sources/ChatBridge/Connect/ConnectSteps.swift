@@ -182,13 +182,27 @@ struct ConnectReport: Equatable, Sendable {
     /// The address without secrets.
     var url: String
     /// Of an own log-in: who the account is at the backend, and by whose word.
-    var person: String?
+    private(set) var person: String?
     private(set) var steps: [Step] = []
-    var advice: ConnectAdvice?
+    private(set) var advice: ConnectAdvice?
+
+    init(room: String, account: String? = nil, url: String) {
+        (self.room, self.account, self.url) = (room, account, url)
+    }
 
     var isGood: Bool { advice == nil }
 
     mutating func append(_ step: Step) { steps.append(step) }
+
+    /// The last step failed, or what it found is wrong.
+    mutating func fail(_ step: Step, _ reason: String, _ advice: ConnectAdvice) {
+        var step = step
+        (step.isGood, step.detail) = (false, reason)
+        append(step)
+        self.advice = advice
+    }
+
+    mutating func identified(_ person: String) { self.person = person }
 
     mutating func beginAnew() { steps = [] }
 
@@ -223,8 +237,8 @@ struct ConnectReport: Equatable, Sendable {
         text + String(repeating: " ", count: max(width - text.count, 0))
     }
 
-    /// `room`, for an own log-in `account` and `person`, `url`, `ok`, `steps` (each `step`, `ok`, `ms`, and `detail` where there is one), and where one failed `fault`
-    /// and `remedy`.
+    /// `room`, for an own log-in `account` and `person`, `url`, `ok`, `steps` (each `step`, `ok`, `ms`, and `detail` where
+    /// there is one), and where one failed `fault` and `remedy`.
     var json: String {
         let steps = steps.map { step in
             let detail = step.detail.map { ",\"detail\":\(LogText.quoted($0))" } ?? ""

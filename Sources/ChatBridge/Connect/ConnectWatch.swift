@@ -26,13 +26,12 @@ final class ConnectWatch {
             guard let login, report.isGood else { return }
             let written = login.person.isEmpty ? nil : login.person
             guard let person else {
-                report.person =
-                    written.map { "\($0), as the configuration says" } ?? "the backend has not said who this is"
-                return
+                return report.identified(
+                    written.map { "\($0), as the configuration says" } ?? "the backend has not said who this is")
             }
             let (id, name) = (person.id?.rawValue, person.name)
             let words = [name, id.map { name == nil ? $0 : "(id \($0))" }].compactMap(\.self)
-            report.person = PrintableText.of(words.joined(separator: " "))
+            report.identified(PrintableText.of(words.joined(separator: " ")))
             if let written, written != id, written != name {
                 refute("as = \"\(written)\" is another", login)
             } else if login.isOther, let room, room.isSame(as: person) {
@@ -41,8 +40,9 @@ final class ConnectWatch {
         }
 
         private mutating func refute(_ reason: String, _ login: ConnectLink.Login) {
-            report.append(ConnectReport.Step(step: .identity, isGood: false, milliseconds: 0, detail: reason))
-            report.advice = .about(.identity, status: nil, isProxied: false, account: login.account)
+            report.fail(
+                ConnectReport.Step(step: .identity, milliseconds: 0), reason,
+                .about(.identity, status: nil, isProxied: false, account: login.account))
         }
     }
 
@@ -147,30 +147,25 @@ final class ConnectWatch {
     private func fail(_ progress: LinkProgress, _ reason: String, _ now: MonotonicInstant) {
         guard var link = open.removeValue(forKey: progress.room) else { return }
         let (step, since) = link.current ?? (.tcp, now)
-        var failed = link.step(step, since, now)
-        failed.isGood = false
-        failed.detail = reason
-        link.report.append(failed)
-        link.report.advice = .about(
-            step, status: progress.status, isProxied: link.isProxied, account: link.login?.account)
+        link.report.fail(
+            link.step(step, since, now), reason,
+            .about(step, status: progress.status, isProxied: link.isProxied, account: link.login?.account))
         settled[progress.room] = link
     }
 
     private func end(_ progress: LinkProgress, _ now: MonotonicInstant) {
         guard var link = open.removeValue(forKey: progress.room) else { return }
         if let (step, since) = link.current {
-            var last = link.step(step, since, now)
+            let last = link.step(step, since, now)
             if step == .history, let failure = progress.historyFailure {
-                last.isGood = false
-                last.detail = failure
-                link.report.advice = .about(.history, status: nil, isProxied: false)
+                link.report.fail(last, failure, .about(.history, status: nil, isProxied: false))
+            } else if step == .identity, progress.person == nil, let login = link.login, login.person.isEmpty {
+                link.report.fail(
+                    last, "the backend did not say who the account is",
+                    .about(.identity, status: nil, isProxied: false, account: login.account))
+            } else {
+                link.report.append(last)
             }
-            if step == .identity, progress.person == nil, let login = link.login, login.person.isEmpty {
-                last.isGood = false
-                last.detail = "the backend did not say who the account is"
-                link.report.advice = .about(.identity, status: nil, isProxied: false, account: login.account)
-            }
-            link.report.append(last)
         }
         settled[progress.room] = link
     }
