@@ -66,8 +66,10 @@ extension Room {
         access.linkWentDown()
         // The backend's text may end in a full stop; this notice has its own.
         let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
+        let isNewRefusal = link.isRefused && report.outage?.isRefusalTold != true
         context.note(
-            report.outage?.isTold == true ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed", reason,
+            report.outage?.isTold == true && !isNewRefusal ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed",
+            reason,
             [
                 "room": settings.name, "host": settings.url.host,
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),
@@ -352,6 +354,7 @@ extension Room {
         // A user joined meanwhile; their messages are sent even if they have left again.
         if isWanted { return startLink(context) }
         life.stopped()
+        lane.forgetDelivered(context)
         frontEnd.roomFellSilent(id)
     }
 }

@@ -65,8 +65,8 @@ extension Room {
 
     /// The link is being given up: buffered events are shown, and no history is awaited.
     package func stopCatchingUp(_ context: RoomsContext) {
-        if link.isUp { loseSight(context) }
         decideAll(context)
+        if link.isUp { loseSight(context) }
         releaseHeld(context)
         catchUpLinkLost(context)
         catchUp.dropCall()

@@ -79,6 +79,7 @@ extension Room {
         guard own.endClosing() else { return }
         // A client entered meanwhile; its messages are sent even if it has left again.
         if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
+        own.forgetDelivered(context)
         self.own.remove(own)
         context.leave(own)
         emptied(lane, context)

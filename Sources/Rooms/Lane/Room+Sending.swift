@@ -69,10 +69,14 @@ extension Room {
         arm(lane, context)
     }
 
+    /// It was written, and is not written again: it waits for what shows whether it arrived.
+    private func isOnTheWire(_ entry: OutboxEntry) -> Bool { entry.isArrivalOpen && !mayRepeatMessages }
+
     func tellWaiting(_ entries: [OutboxEntry], isUp: Bool, _ context: RoomsContext) {
         for entry in entries {
             guard let client = authorClient(entry.origin, context) else { continue }
-            frontEnd.tell(.queued(entry.origin.text, isUp: isUp), in: self, to: client, label: nil)
+            frontEnd.tell(
+                .queued(entry.origin.text, isUp: isUp || isOnTheWire(entry)), in: self, to: client, label: nil)
         }
     }
 
@@ -153,9 +157,12 @@ extension Room {
                         why: "The bridge stops and the disk has not taken it yet, so it may be lost"), in: self,
                     to: client, label: nil)
             }
-            guard let first = entries.first else { continue }
-            frontEnd.tell(
-                .kept(first.origin.text, count: entries.count), in: self, to: client, label: nil)
+            for entry in entries where isOnTheWire(entry) {
+                frontEnd.tell(.queued(entry.origin.text, isUp: true), in: self, to: client, label: nil)
+            }
+            let waiting = entries.filter { !isOnTheWire($0) }
+            guard let first = waiting.first else { continue }
+            frontEnd.tell(.kept(first.origin.text, count: waiting.count), in: self, to: client, label: nil)
         }
     }
 

@@ -144,9 +144,11 @@ extension Room {
 
     /// Reports the gap that was left open.
     package func reportHeldGap(_ context: RoomsContext) {
-        guard isLive, historySource == .none, continuity.missingSince != nil else { return }
+        // Also when the link has just been lost, in front of what had waited for a decision.
+        guard catchUp.state == .live, historySource == .none, continuity.missingSince != nil else { return }
         context.cancel(.catchUp(id))
         reportNoHistory(to: gapEnding(context), context)
+        persistLive(context)
     }
 
     /// Reports a gap that the backend's history cannot be queried for.

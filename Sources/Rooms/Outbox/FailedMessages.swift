@@ -119,6 +119,11 @@ struct FailedMessages {
     }
 
     private mutating func take(where fits: (OutboxEntry) -> Bool) -> OutboxEntry? {
-        items.firstIndex { fits($0.entry) }.map { forget(at: $0).entry }
+        guard let entry = items.firstIndex(where: { fits($0.entry) }).map({ forget(at: $0).entry }) else { return nil }
+        // The whole is shown, once.
+        while entry.part != nil, let other = items.firstIndex(where: { $0.entry.storedID == entry.storedID }) {
+            forget(at: other)
+        }
+        return entry
     }
 }
