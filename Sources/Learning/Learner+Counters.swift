@@ -43,6 +43,28 @@ extension Learner {
         return doubt(place.pointer, counter)
     }
 
+    /// Where answers to sent messages have ids of messages, if a description reads ids there that no message has.
+    ///
+    /// - Parameters:
+    ///   - receipts: The ids that one rule read of what confirms messages, by the number of the frame.
+    ///   - messages: The ids of all messages that were read.
+    /// - Returns: The pointer; nil: there is no doubt about what it reads.
+    public static func messageIDs(
+        receipts: [Int: [String]], messages: Set<String>, in recording: Recording
+    ) -> String? {
+        guard !receipts.values.joined().contains(where: messages.contains) else { return nil }
+        let learner = Learner(recording)
+        let group = LearnedGroup(frames: learner.evidence.received.filter { receipts[$0.index] != nil })
+        let counters = learner.counters(group)
+        let place = group.any.first { leaf in
+            let found = group.frames.compactMap { $0.text(leaf.pointer) }.filter(messages.contains)
+            // One of many may be equal by chance.
+            return found.count * 2 > group.frames.count && Set(found).count == found.count
+                && counters[leaf.pointer] != .ofConnection
+        }
+        return place?.pointer
+    }
+
     static func doubt(_ place: String, _ counter: Counter) -> String {
         switch counter {
         case .ofConnection:

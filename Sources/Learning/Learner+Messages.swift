@@ -41,7 +41,16 @@ extension Learner {
         let when = evidence.conditions(frames, exists: required)
         let who = evidence.hasMarks ? "a text that was asked for came in so" : "such frames have a text and a sender"
         add([rule("message", when: when, fields, why: who)], when: when, explaining: frames)
-        messageIDs.formUnion(frames.compactMap { frame in fields.pointers["id"].flatMap { frame.text($0) } })
+        if let id = fields.pointers["id"] {
+            messageIDs.formUnion(frames.compactMap { $0.text(id) })
+            idKey = group.common.first { $0.pointer == id }?.key
+            for one in sent {
+                let returned = frames.first {
+                    $0.index > one.frame.index && $0.text(text) == one.frame.text(one.text)
+                }
+                returnedIDs[one.frame.index] = returned?.text(id)
+            }
+        }
         findOwn(sent, nonce, echoed, isEchoed: !own.isEmpty)
     }
 
@@ -117,6 +126,9 @@ extension Learner {
         let used = fields.used
         let time = group.time(besides: used)?.leaf.pointer
         let counters = counters(group)
+        // What all messages of the app have, such as a format, names none of them.
+        let said = sentMessages().map { Set($0.frame.single.compactMap(\.text)) }
+        let constants = said.count > 1 ? said.dropFirst().reduce(said[0]) { $0.intersection($1) } : []
         let leaves = group.common.filter { leaf in
             guard !used.contains(leaf.pointer), leaf.pointer != evidence.kind, let text = leaf.text, Words.isID(text),
                 counters[leaf.pointer] != .ofConnection
@@ -131,7 +143,9 @@ extension Learner {
             let isTime = Words.times.contains(leaf.key) || leaf.pointer == time
             let isUsed =
                 counters[leaf.pointer] == nil
-                && group.frames.contains { frame in evidence.isReferenced(frame.text(leaf.pointer) ?? "") }
+                && group.frames.compactMap { $0.text(leaf.pointer) }.contains {
+                    evidence.isReferenced($0) && !constants.contains($0)
+                }
             let isTuple = leaf.names.isEmpty || leaf.names == ["body"]
             let meaning = isNamed + (isUsed && leaf.pointer != echoed ? 25 : 0)
             let isAnswered = answered.contains(leaf.pointer)
@@ -366,6 +380,8 @@ extension Learner {
     /// A rule for the answer that has the app's own id; false where there is none.
     private mutating func findAck(_ sent: [SentMessage], _ nonce: String) -> Bool {
         var answers: [LearnedFrame] = []
+        /// Answers to messages that came back, with the ids of these.
+        var named: [(answer: LearnedFrame, id: String)] = []
         var place: Leaf?
         for one in sent {
             guard let value = one.frame.text(nonce) else { continue }
@@ -377,23 +393,32 @@ extension Learner {
                 guard place == nil || place?.pointer == leaf.pointer else { continue }
                 place = leaf
                 answers.append(frame)
+                if let id = returnedIDs[one.frame.index] { named.append((frame, id)) }
                 break
             }
         }
         guard let place, !answers.isEmpty else { return false }
         let group = LearnedGroup(frames: answers)
+        let counters = counters(group)
         let others = group.common.filter { leaf in
             leaf.pointer != place.pointer && Set(answers.compactMap { $0.text(leaf.pointer) }).count == answers.count
                 && !Words.times.contains(leaf.key) && leaf.text.map { Words.isID($0) && $0 != room } ?? false
+                && !(counters[leaf.pointer] == .ofConnection && isElsewhere(leaf.pointer, than: answers))
+        }
+        let returned = group.any.first { leaf in
+            !named.isEmpty && leaf.pointer != place.pointer
+                && named.allSatisfy { $0.answer.text(leaf.pointer) == $0.id }
         }
         let referenced = others.first { leaf in
             answers.contains { evidence.isReferenced($0.text(leaf.pointer) ?? "") && leaf.pointer != evidence.kind }
         }
-        let id = referenced ?? LearnedGroup.best(others, Words.ids)
+        let id = returned ?? referenced ?? LearnedGroup.best(others, [idKey].compactMap(\.self) + Words.ids)
         var fields = LearnedFields()
         fields.set("state", .object([.init("const", .string("sent"))]), "")
         if let id {
-            fields.set("ids", id.pointer, "the backend's id")
+            fields.set(
+                "ids", id.pointer,
+                "the backend's id" + (returned == nil ? "" : ", which the message that came back has too"))
             fields.set("ref", place.pointer, "the id that the app gave its message")
             messageIDs.formUnion(answers.compactMap { $0.text(id.pointer) })
         } else {
@@ -406,5 +431,13 @@ extension Learner {
             [rule("receipt", when: when, fields, why: "it came after each message of the app")], when: when,
             explaining: answers + evidence.received.filter { evidence.matches($0, when) })
         return id != nil
+    }
+
+    /// Whether frames that are neither answers nor messages have a value there too.
+    private func isElsewhere(_ pointer: String, than answers: [LearnedFrame]) -> Bool {
+        let indexes = Set(answers.map(\.index))
+        return evidence.received.contains {
+            !isExplained($0) && !indexes.contains($0.index) && $0.value(pointer) != nil
+        }
     }
 }

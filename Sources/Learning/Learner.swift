@@ -39,6 +39,10 @@ public struct Learner {
     private(set) var reasons: [String] = []
     /// Ids of messages that the recording names.
     var messageIDs: Set<String> = []
+    /// Ids of the app's messages that came back, by the frame that sent them.
+    var returnedIDs: [Int: String] = [:]
+    /// The name of the place at which messages have their ids.
+    var idKey: String?
     /// The fields of a message from its row; nil: messages are in no list.
     var rowFields: JSONValue?
     /// What received messages say that they are.

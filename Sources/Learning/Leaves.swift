@@ -197,7 +197,7 @@ enum Words {
     ]
     static let times = [
         "at", "ts", "time", "timestamp", "sentat", "createdat", "date", "when", "datecreated", "created", "sent",
-        "createat",
+        "createat", "createdms", "sentms", "timestampms",
     ]
     static let replies = ["replyto", "re", "parent", "inreplyto", "parentid", "reply", "quote", "replytoid", "answers"]
     static let pings = ["ping", "heartbeat", "hb", "keepalive", "beat"]

@@ -89,6 +89,39 @@ struct FrameCheckTests {
         #expect(warned("no", counted).contains("/no counts by one from the first message on"))
     }
 
+    @Test("ids of receipts that no message has are doubted where the frames have those of messages elsewhere")
+    func receiptIDs() {
+        let toml = """
+            [dialects.mine]
+            ready_when = { "/op" = "ok" }
+            decode = [
+              { when = { "/op" = "msg" }, event = "message", fields = { id = "/id", text = "/txt" } },
+              { when = { "/op" = "ok" }, event = "receipt", fields = { state = { const = "sent" }, ids = "/ID", ref = "/cid" } },
+            ]
+            [[rooms]]
+            name = "a"
+            url = "ws://h/"
+            dialect = "mine"
+            """
+        let frames = """
+            {"op":"msg","id":"m71","txt":"a"}
+            {"op":"ok","n":4,"cid":"c1","mid":"m71"}
+            {"op":"msg","id":"m75","txt":"b"}
+            {"op":"ok","n":7,"cid":"c2","mid":"m75"}
+            """
+        func warned(_ id: String, _ frames: String) -> String {
+            check(
+                ["chatbridge.toml": toml.replacing("ID", with: id), "f": frames], CheckOptions(frame: "f")
+            ).errors
+        }
+        #expect(
+            warned("n", frames)
+                == "warning: rule 1 reads ids of sent messages that no message among the frames has; /mid has those of messages\n"
+        )
+        #expect(warned("mid", frames) == "")
+        #expect(warned("n", frames.replacing(#""id":"m"#, with: #""id":"x"#)) == "")
+    }
+
     struct FindingCase: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var rules: String

@@ -118,6 +118,55 @@ struct LearnerTests {
         #expect(reasons.contains { $0.hasPrefix("encode.message: /seq was 5") })
     }
 
+    /// An app that numbers its commands, and a backend that answers each and brings the message to its sender as well.
+    private static let commands = #"""
+        {"dir":"in","frame":{"kind":"hello","seq":1,"you":{"id":"u1","name":"ann"}}}
+        {"dir":"out","frame":{"kind":"cmd","ref":"r-1","cid":"c_9f2a","body":{"op":"enter"}}}
+        {"dir":"in","frame":{"kind":"ack","seq":2,"ref":"r-1","ok":true,"body":{}}}
+        {"step":"say"}
+        {"dir":"out","frame":{"kind":"cmd","ref":"r-2","cid":"c_9f2a","body":{"op":"post","text":"learn-1","fmt":"plain"}}}
+        {"dir":"in","frame":{"kind":"post","seq":3,"cid":"c_9f2a","body":{"post_id":"p1","author":{"id":"u1","name":"ann"},"text":"learn-1","fmt":"plain","created_ms":1763695136500}}}
+        {"dir":"in","frame":{"kind":"ack","seq":4,"ref":"r-2","ok":true,"body":{"post_id":"p1","created_ms":1763695136500}}}
+        {"step":"hear"}
+        {"dir":"in","frame":{"kind":"post","seq":5,"cid":"c_9f2a","body":{"post_id":"p2","author":{"id":"u2","name":"bob"},"text":"learn-2","fmt":"plain","created_ms":1763695137500}}}
+        {"dir":"in","frame":{"kind":"post","seq":6,"cid":"c_77b0","body":{"post_id":"p3","author":{"id":"u2","name":"bob"},"text":"soup is ready","fmt":"rich","created_ms":1763695138500}}}
+        {"step":"type"}
+        {"dir":"in","frame":{"kind":"typing","seq":7,"cid":"c_9f2a","body":{"author":{"id":"u2","name":"bob"},"on":true}}}
+        {"step":"reply"}
+        {"dir":"out","frame":{"kind":"cmd","ref":"r-3","cid":"c_9f2a","body":{"op":"post","text":"learn-3","fmt":"plain","reply_to":"p2"}}}
+        {"dir":"in","frame":{"kind":"post","seq":8,"cid":"c_9f2a","body":{"post_id":"p4","author":{"id":"u1","name":"ann"},"text":"learn-3","fmt":"plain","created_ms":1763695139500}}}
+        {"dir":"in","frame":{"kind":"ack","seq":9,"ref":"r-3","ok":true,"body":{"post_id":"p4","created_ms":1763695139500}}}
+        """#
+
+    private static func proposal(_ lines: String) throws -> Proposal {
+        let proposal = try #require(Learner.propose(Recording(parsing: Array(lines.utf8), limits: JSONLimits())))
+        _ = try CustomDefinition(proposal.description)
+        return proposal
+    }
+
+    private static func fields(_ event: String, _ proposal: Proposal) -> JSONValue? {
+        proposal.description["decode"]?.array?.first { $0["event"]?.string == event }?["fields"]
+    }
+
+    @Test(
+        "the id in an answer is the one of the message that came back, by its value and not by its name",
+        arguments: [
+            commands, commands.replacing(/"seq":\d+,/, with: ""),
+            // Others count for themselves.
+            commands.replacing(#""post","seq":"#, with: #""post","seq":1"#),
+            // The message does not come back.
+            commands.split(separator: "\n").filter { !$0.contains(#""post","seq"#) || !$0.contains("u1") }
+                .joined(separator: "\n"),
+        ])
+    func answers(_ lines: String) throws {
+        let proposal = try Self.proposal(lines)
+        #expect(proposal.description["echo"]?.string == "ack")
+        #expect(Self.fields("message", proposal)?["id"]?.string == "/body/post_id")
+        let receipt = Self.fields("receipt", proposal)
+        #expect(receipt?["ids"]?.string == "/body/post_id", "\(proposal.text)")
+        #expect(receipt?["ref"]?.string == "/ref")
+    }
+
     private static let hellos = [
         // By what the app's own message has.
         (#"{"type":"hello","data":{"user_id":"u1","login":"ann","version":3}}"#, ["/data/user_id", "/data/login"]),

@@ -50,6 +50,7 @@ struct FrameCheck {
         var isComplete = true
         var recording = Recording()
         var messageIDs: [Int64: [Int: String]] = [:]
+        var receiptIDs: [Int64: [Int: [String]]] = [:]
         var findings = (check.dialect as? CustomDialect).map {
             CustomFindings($0) { NearestName.suggestion(for: $0, among: $1) }
         }
@@ -60,16 +61,28 @@ struct FrameCheck {
             output(line.text + "\n")
             guard event == nil else { continue }
             document.withUnsafeBytes { findings?.look(at: $0) }
-            if let rule = line["rule"]?.integer, line["event"]?["kind"]?.string == "message",
-                let id = line["event"]?["id"]?.string
-            {
-                messageIDs[rule, default: [:]][recording.frames.count] = id
+            let events = line["event"].map { $0.array ?? [$0] } ?? []
+            for event in events {
+                guard let rule = line["rule"]?.integer else { continue }
+                if event["kind"]?.string == "message", let id = event["id"]?.string {
+                    messageIDs[rule, default: [:]][recording.frames.count] = id
+                } else if event["kind"]?.string == "receipt", event["state"]?.string == "sent" {
+                    receiptIDs[rule, default: [:]][recording.frames.count] = event["ids"]?.array?.compactMap(\.string)
+                }
             }
             recording.add(RecordedFrame(isSent: false, text: String(decoding: document, as: UTF8.self)))
         }
         for (rule, ids) in messageIDs.sorted(by: { $0.key < $1.key }) {
             if let doubt = Learner.doubt(ids: ids, in: recording) {
                 errors("warning: rule \(rule) reads the id of messages there: \(doubt)\n")
+            }
+        }
+        let known = Set(messageIDs.values.flatMap(\.values))
+        for (rule, ids) in receiptIDs.sorted(by: { $0.key < $1.key }) {
+            if let place = Learner.messageIDs(receipts: ids, messages: known, in: recording) {
+                errors(
+                    "warning: rule \(rule) reads ids of sent messages that no message among the frames has; "
+                        + "\(place) has those of messages\n")
             }
         }
         for finding in findings?.findings ?? [] {
