@@ -57,7 +57,7 @@ extension Learner {
     // MARK: - Theirs
 
     /// Where the text of a message is in received frames.
-    private func textPlace() -> String? {
+    func textPlace() -> String? {
         for mark in [LearnMark.other, LearnMark.own, LearnMark.reply] {
             for frame in evidence.received {
                 if let leaf = frame.single.first(where: { $0.value.string == mark }) { return leaf.pointer }
@@ -100,7 +100,7 @@ extension Learner {
         }
     }
 
-    private func messageFrames(_ text: String) -> [LearnedFrame] {
+    func messageFrames(_ text: String) -> [LearnedFrame] {
         let candidates = evidence.received.filter { $0.value(text)?.string != nil }
         let marked = candidates.filter { frame in
             [LearnMark.own, LearnMark.other, LearnMark.reply].contains(frame.text(text) ?? "")

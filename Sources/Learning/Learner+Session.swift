@@ -263,7 +263,9 @@ extension Learner {
             let pauses = zip(times.dropFirst(), times).map { $0 - $1 }.sorted()
             let every = pauses.isEmpty ? 25 : min(max(pauses[pauses.count / 2] / 1000, 5), 300)
             var maker = maker(for: first)
-            if let ref = LearnedGroup.best(first.single, Words.nonces) { maker.places[ref.pointer] = "{{ref}}" }
+            if let ref = LearnedGroup.best(first.single.filter { $0.label != roomLabel }, Words.nonces) {
+                maker.places[ref.pointer] = "{{ref}}"
+            }
             set("ping", .object([.init("every", .integer(every)), .init("frame", template(first, maker))]))
             reason(
                 "ping: the app sends it by itself" + (pauses.isEmpty ? "; how often is a guess" : ", about that often"))
@@ -337,7 +339,7 @@ extension Learner {
             {
                 fields.set("text", text.pointer, "")
             }
-            if let ref = LearnedGroup.best(leaves, Words.nonces) {
+            if let ref = LearnedGroup.best(leaves.filter { $0.label != roomLabel }, Words.nonces) {
                 fields.set("ref", ref.pointer, "of the message that was refused")
             }
             if let retry = LearnedGroup.best(leaves, ["retryafter", "retry", "retryin", "wait"]) {

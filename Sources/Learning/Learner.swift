@@ -55,6 +55,8 @@ public struct Learner {
     var own = OwnPerson()
     var isSelfFound = false
     var room: String?
+    /// The name of the place at which the app says the room; nil: it does not, or the place has no name.
+    var roomLabel: String?
     var token = Proposal.Token.none
 
     init(_ recording: Recording) { evidence = Evidence(recording) }
@@ -74,6 +76,10 @@ public struct Learner {
 
     // MARK: - Collecting
 
+    mutating func isIn(_ room: String?) {
+        self.room = room
+        evidence.isIn(room)
+    }
     mutating func reason(_ words: String) { reasons.append(words) }
     mutating func set(_ key: String, _ value: JSONValue) { settings.append((key, value)) }
     mutating func send(_ key: String, _ template: JSONValue) {
@@ -138,38 +144,6 @@ public struct Learner {
         explain(frames)
     }
 
-    // MARK: - The room
-
-    private mutating func findRoom() {
-        var values: [String: Int] = [:]
-        for frame in evidence.sent + evidence.received {
-            for leaf in frame.single where Words.rooms.contains(leaf.key) {
-                if let text = leaf.text, !text.isEmpty, text.utf8.count <= 128 { values[text, default: 0] += 1 }
-            }
-            // The topic of Phoenix has its place in a tuple.
-            for leaf in frame.single where leaf.names.isEmpty {
-                if let text = leaf.value.string, text.hasPrefix("room") || text.contains(":") {
-                    values[text, default: 0] += 1
-                }
-            }
-        }
-        room = values.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
-        evidence.isIn(room)
-        if let room { reason("room: \"\(room)\" is named most often") }
-    }
-
-    /// Where a frame names the room; nil: nowhere.
-    func roomPointer(_ group: LearnedGroup) -> String? {
-        guard let room else { return nil }
-        let leaves = group.common.filter { leaf in group.frames.allSatisfy { ($0.text(leaf.pointer) ?? room) == room } }
-        return (LearnedGroup.best(leaves, Words.rooms) ?? leaves.first { $0.names.isEmpty })?.pointer
-    }
-
-    mutating func addRoom(_ group: LearnedGroup, to fields: inout LearnedFields) {
-        guard let pointer = roomPointer(group) else { return }
-        fields.set("room", pointer, "")
-    }
-
     /// A person's fields under `id` and `name`.
     func addPerson(
         _ group: LearnedGroup, _ id: String, _ name: String, to fields: inout LearnedFields,
@@ -197,8 +171,8 @@ public struct Learner {
     func maker(for frame: LearnedFrame) -> TemplateMaker {
         var maker = TemplateMaker()
         for leaf in frame.single {
-            if let room, leaf.text == room, Words.rooms.contains(leaf.key) || leaf.names.isEmpty {
-                maker.places[leaf.pointer] = "{{room}}"
+            if let room, leaf.text == room, isNamedAsRoom(leaf) || leaf.names.isEmpty {
+                maker.places[leaf.pointer] = maker.place("room", leaf)
             }
         }
         if let (leaf, reading) = LearnedGroup(frames: [frame]).time(besides: Set(maker.places.keys)) {

@@ -17,6 +17,10 @@ struct Leaf {
     var value: JSONValue
 
     var key: String { names.last ?? "" }
+    /// The name by which places of one meaning are known; `id` alone says nothing.
+    var label: String {
+        ["id", "name", "key", "uuid"].contains(key) ? names.suffix(2).joined(separator: " ") : key
+    }
     /// Whether it is, or is in, what a frame calls its error.
     var isError: Bool { ["error", "err", "errors"].contains(names.first { $0 != "body" } ?? "") }
     /// Whether both are members of one object.

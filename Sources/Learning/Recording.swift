@@ -69,8 +69,9 @@ public enum LearnStep: String, CaseIterable, Sendable {
         switch self {
         case .open: "open the app and go into the room"
         case .say: "say \(LearnMark.own)"
-        case .hear: "have another person say \(LearnMark.other)"
-        case .type: "type a few letters, wait a moment, and take them away again"
+        case .hear:
+            "have another person say \(LearnMark.other), and something else in another room, if there is one"
+        case .type: "type a few letters, wait a moment, and take them away again; have the other person do so too"
         case .read: "read what the other person said, and have them read yours"
         case .reply: "answer \(LearnMark.other) with \(LearnMark.reply)"
         case .react: "put \(LearnMark.emoji) on \(LearnMark.other)"

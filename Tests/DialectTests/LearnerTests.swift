@@ -167,6 +167,44 @@ struct LearnerTests {
         #expect(receipt?["ref"]?.string == "/ref")
     }
 
+    @Test(
+        "a constant of what the app says is the room, where messages have it and other frames another",
+        arguments: [
+            ("cid", #""c_9f2a""#), ("chan_id", #""c_9f2a""#), ("desk", #""north""#), ("cid", "42"),
+        ])
+    func roomByValue(_ key: String, _ value: String) throws {
+        let lines = Self.commands.replacing("\"cid\"", with: "\"\(key)\"").replacing(#""c_9f2a""#, with: value)
+        let proposal = try Self.proposal(lines)
+        let room = try JSONValue(parsing: value).string ?? value
+        #expect(proposal.room == room)
+        #expect(proposal.reasons.contains { $0.hasPrefix("room: \"\(room)\" is /\(key) in all that the app said") })
+        for event in ["message", "typing"] {
+            #expect(Self.fields(event, proposal)?["room"]?.string == "/\(key)", "\(proposal.text)")
+        }
+        let dialect = CustomDialect(try CustomDefinition(proposal.description))
+        let context = DialectContext(room: room)
+        let message = ChatMessage(id: ChatID("r-2"), text: LearnMark.own)
+        let bytes = try #require(dialect.encode(.message(message), context: context).frames?.first?.bytes)
+        let sent = try JSONValue(parsing: bytes)
+        let expected = try JSONValue(parsing: value)
+        #expect(sent[key] == expected)
+        for (text, other) in [("soup is ready", "c_77b0"), (LearnMark.other, nil)] {
+            let line = try #require(lines.split(separator: "\n").first { $0.contains(text) })
+            let frame = try #require(try JSONValue(parsing: String(line))["frame"]?.text)
+            #expect(Array(frame.utf8).withUnsafeBytes { dialect.explain($0, context: context).otherRoom } == other)
+        }
+    }
+
+    @Test("without another room the proposal says that none was found, and the constant that may be one")
+    func noRoom() throws {
+        let lines = Self.commands.split(separator: "\n").filter { !$0.contains("c_77b0") }.joined(separator: "\n")
+        let proposal = try Self.proposal(lines)
+        #expect(proposal.room == nil)
+        #expect(Self.fields("message", proposal)?["room"] == nil)
+        let reason = try #require(proposal.reasons.first { $0.hasPrefix("room: none was found") })
+        #expect(reason.contains(#"/cid ("c_9f2a")"#))
+    }
+
     private static let hellos = [
         // By what the app's own message has.
         (#"{"type":"hello","data":{"user_id":"u1","login":"ann","version":3}}"#, ["/data/user_id", "/data/login"]),
