@@ -122,6 +122,14 @@ struct FrameCheckTests {
         #expect(warned("n", frames.replacing(#""id":"m"#, with: #""id":"x"#)) == "")
     }
 
+    @Test("secrets are not read, which frames have no use for", arguments: ["token_file", "token_credential"])
+    func secrets(_ key: String) {
+        let toml = withRoom("").replacing(" }]", with: ", auth = { type = \"bearer\", \(key) = \"token\" } }]")
+        let files = ["chatbridge.toml": toml, "f": #"{"event":"message","body":"hi"}"#]
+        #expect(check(files, CheckOptions(frame: "f")).code == 0)
+        #expect(check(files, CheckOptions()).code == 78)
+    }
+
     struct FindingCase: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var rules: String

@@ -95,5 +95,7 @@ struct FrameTapTests {
         let toml = LearnedFiles(LearnOptions(name: "mine")).toml(proposal)
         #expect(toml.contains("\n" + auth))
         #expect(toml.contains("upstream_room") == (room != nil))
+        let elsewhere = LearnedFiles(LearnOptions(name: "mine", directory: "learnt")).toml(proposal)
+        #expect(elsewhere.contains(#"token_file = "learnt/token" }"#))
     }
 }

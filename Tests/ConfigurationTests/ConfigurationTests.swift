@@ -326,6 +326,19 @@ struct ConfigurationTests {
         }
     }
 
+    @Test("a missing file is told by the whole path that was tried")
+    func wholePaths() {
+        let toml = withRoom("").replacing(" }]", with: ", auth = { type = \"bearer\", token_file = \"token\" } }]")
+        var machine = testEnvironment(["chatbridge.toml": toml])
+        machine.directory = "/home/me"
+        do throws(ConfigurationError) {
+            _ = try ConfigurationLoader.load(ConfigurationRequest(), from: machine)
+            Issue.record("it loads")
+        } catch {
+            #expect(error.problems.map(\.message) == ["there is no file \"/home/me/token\""])
+        }
+    }
+
     @Test("a mangled file loads or has problems with places inside it", arguments: 0..<100 as Range<UInt64>)
     func mangled(_ seed: UInt64) throws {
         var generator = Seeded(state: seed)

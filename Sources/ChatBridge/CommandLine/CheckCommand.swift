@@ -44,8 +44,11 @@ enum OfflineCommands {
         errors: Output
     ) -> Int32 {
         do {
-            let loaded = try ConfigurationLoader.load(global.request(), from: environment)
-            if options.frame != nil || options.event != nil {
+            let isOfFrames = options.frame != nil || options.event != nil
+            var request = global.request()
+            request.needsSecrets = !isOfFrames
+            let loaded = try ConfigurationLoader.load(request, from: environment)
+            if isOfFrames {
                 return FrameCheck.run(
                     loaded.configuration, options, environment: environment, output: output, errors: errors)
             }

@@ -17,7 +17,9 @@ extension ConfigurationEnvironment {
 
     /// Those of this process: its environment, its host's name, its files.
     static func ofThisProcess() -> ConfigurationEnvironment {
-        ConfigurationEnvironment(variables: environmentVariables(), hostName: hostName(), readFile: contents(ofFile:))
+        ConfigurationEnvironment(
+            variables: environmentVariables(), hostName: hostName(), directory: workingDirectory(),
+            readFile: contents(ofFile:))
     }
 
     /// The same with the sockets that the service manager handed over: for commands that listen.
@@ -52,6 +54,13 @@ extension ConfigurationEnvironment {
             guard let base = buffer.baseAddress, gethostname(base, buffer.count) == 0 else { return "" }
             buffer[buffer.count - 1] = 0
             return String(cString: base)
+        }
+    }
+
+    /// Nil where it was removed.
+    private static func workingDirectory() -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            getcwd(buffer.baseAddress, buffer.count).map { String(cString: $0) }
         }
     }
 

@@ -195,10 +195,11 @@ struct LearnedFiles {
             case .header(let header):
                 ["type = \"header\"", "name = \(string(header.name))", "format = \(string(header.format))"]
             }
-        shown?.append("token_file = \"token\"")
+        let file = string(directory == "." ? "token" : "\(directory)/token")
+        shown?.append("token_file = \(file)")
         lines.append(
             shown.map { "auth = { \($0.joined(separator: ", ")) }      # a file with the token" }
-                ?? "# auth = { type = \"bearer\", token_file = \"token\" }")
+                ?? "# auth = { type = \"bearer\", token_file = \(file) }")
         return lines.map { $0 + "\n" }.joined()
     }
 

@@ -104,7 +104,7 @@ extension ConfigurationCompletion {
                 isComplete = false
                 let reason =
                     switch problem {
-                    case .notFound: "there is no file \"\(file)\""
+                    case .notFound: "there is no file \"\(environment.wholePath(file))\""
                     case .unreadable(let reason): "cannot read \"\(file)\": \(reason)"
                     }
                 reportOnce(origin("\(path).\(key)") ?? .builtIn, reason)

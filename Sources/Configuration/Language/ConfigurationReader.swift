@@ -11,24 +11,35 @@ package struct ConfigurationEnvironment: Sendable {
 
     package var variables: [String: String]
     package var hostName: String
+    /// The folder from which relative paths are read; nil: not known.
+    package var directory: String?
     package var readFile: @Sendable (String) -> Result<[UInt8], FileProblem>
     /// Sockets that the service manager handed over; nil: not known, as where a configuration is only checked.
     package var sockets: [InheritedSocket]?
 
     package init(
-        variables: [String: String], hostName: String, sockets: [InheritedSocket]? = nil,
+        variables: [String: String], hostName: String, directory: String? = nil, sockets: [InheritedSocket]? = nil,
         readFile: @escaping @Sendable (String) -> Result<[UInt8], FileProblem>
     ) {
         self.variables = variables
         self.hostName = hostName
+        self.directory = directory
         self.sockets = sockets
         self.readFile = readFile
+    }
+
+    /// The whole path of a file, for messages.
+    func wholePath(_ path: String) -> String {
+        guard let directory, !path.hasPrefix("/") else { return path }
+        return directory == "/" ? "/\(path)" : "\(directory)/\(path)"
     }
 }
 
 /// The state of one pass of the schema over a tree: problems, and the origin of each setting.
 struct ConfigurationReader: Sendable {
     let environment: ConfigurationEnvironment
+    /// Whether the files of secrets are read.
+    let needsSecrets: Bool
     private(set) var problems: [ConfigurationProblem] = []
     /// The origin of each written setting, by dotted path: `limits.multiline.max_lines`, `rooms[0].url`.
     private(set) var origins: [String: ConfigurationOrigin] = [:]
@@ -37,7 +48,10 @@ struct ConfigurationReader: Sendable {
     /// The path to the current setting: keys, and indexes as `[0]`.
     private(set) var path: [String] = []
 
-    init(environment: ConfigurationEnvironment) { self.environment = environment }
+    init(environment: ConfigurationEnvironment, needsSecrets: Bool = true) {
+        self.environment = environment
+        self.needsSecrets = needsSecrets
+    }
 
     mutating func report(_ origin: ConfigurationOrigin, _ message: String) {
         problems.append(ConfigurationProblem(origin: origin, message: message))
@@ -153,7 +167,8 @@ enum FileText {
     /// The UTF-8 text of a file without one trailing newline.
     static func read(_ path: String, environment: ConfigurationEnvironment) throws(InterpolationError) -> String {
         switch environment.readFile(path) {
-        case .failure(.notFound): throw InterpolationError(message: "there is no file \"\(path)\"")
+        case .failure(.notFound):
+            throw InterpolationError(message: "there is no file \"\(environment.wholePath(path))\"")
         case .failure(.unreadable(let reason)):
             throw InterpolationError(message: "cannot read \"\(path)\": \(reason)")
         case .success(let bytes):

@@ -8,6 +8,8 @@ package struct ConfigurationRequest: Equatable, Sendable {
     package var logLevel: String?
     /// Whether a configuration without a room is an error; `demo` brings its own.
     package var needsRooms: Bool
+    /// Whether the files of secrets are read; a look at frames needs none.
+    package var needsSecrets = true
     /// The default directory of persistent state.
     package var storage: StoragePlace
 
@@ -72,7 +74,7 @@ package enum ConfigurationLoader {
 
         var configuration = Configuration()
         configuration.storage.place = request.storage
-        var reader = ConfigurationReader(environment: environment)
+        var reader = ConfigurationReader(environment: environment, needsSecrets: request.needsSecrets)
         ConfigurationSchema.root.read(layers.tree, &configuration, &reader)
         var completion = ConfigurationCompletion(configuration: configuration, reader: reader)
         completion.complete(needsRooms: request.needsRooms, path: path)

@@ -62,7 +62,7 @@ extension ConfigurationForm where Value == SecretSource? {
     static var secretCredential: Self {
         Self(expected: "the name of a credential", shape: .leaf) { node, value, reader in
             guard let name = reader.string(node), !name.isEmpty,
-                let path = reader.credentialPath(name, origin: node.origin)
+                let path = reader.needsSecrets ? reader.credentialPath(name, origin: node.origin) : ""
             else { return }
             accept(.credential(name, path: path), node, &value, &reader)
         } write: { source in
@@ -75,7 +75,7 @@ extension ConfigurationForm where Value == SecretSource? {
         _ reader: inout ConfigurationReader
     ) {
         do throws(InterpolationError) {
-            _ = try source.read(reader.environment)
+            if reader.needsSecrets { _ = try source.read(reader.environment) }
             value = source
         } catch {
             reader.report(node.origin, error.message)
