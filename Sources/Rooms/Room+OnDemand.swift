@@ -27,8 +27,6 @@ extension Room {
     package static let linger: Duration = .seconds(5 * 60)
     /// The time that the link of a room that the backend does not have stays open: a JOIN within it is refused at once.
     static let unknownLinger: Duration = .seconds(10)
-    /// The time that a link stays open behind a message of which a pong alone is known.
-    static let readLinger: Duration = .seconds(10)
     /// The time that a link opened for waiting messages alone stays open at least: users return after a restart.
     static let waitingLinger: Duration = .seconds(30)
 
@@ -85,17 +83,12 @@ extension Room {
 
     package func lingerTimerFired(_ context: RoomsContext) {
         guard locals.isEmpty, !isLeaving, !isLoading else { return }
-        for own in own.sorted { ownLingerTimerFired(own, context) }
-        if !hasWaiting, own.isEmpty { leaveBackend(context) }
-    }
-
-    /// Nothing waits in a lane. A link that lingers without a timer has waited for that alone. Of a message that the
-    /// backend's connection has read, and no more than that is known, it may need a moment yet.
-    func emptied(_ lane: SendLane, _ context: RoomsContext) {
-        let since = lane === self.lane ? emptySince : own[lane.account]?.emptySince
-        guard since != nil, context.due(.linger(lane.id)) == nil else { return }
-        let patience: Duration = lane.outbox.delivered.isEmpty ? .zero : Self.readLinger
-        context.set(.linger(lane.id), at: context.now.monotonic + patience)
+        guard own.isEmpty else {
+            // Their time is over with the room's; the last that is closed brings this timer back.
+            for own in own.values { context.set(.linger(own.id), at: context.now.monotonic) }
+            return
+        }
+        if !hasWaiting { leaveBackend(context) }
     }
 
     /// An outbox is not empty.
