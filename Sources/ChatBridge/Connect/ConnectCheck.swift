@@ -58,7 +58,9 @@ enum ConnectCheck {
     ) async throws(StartError) -> [ConnectReport] {
         // In a container the state directory may be all that can be written.
         let places = [getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", written.server.stateDirectory]
-        guard let directory = places.lazy.compactMap(temporaryDirectory).first else {
+        var made: String?
+        for place in places where made == nil { made = temporaryDirectory(in: place) }
+        guard let directory = made else {
             throw StartError(
                 description: "cannot create a directory for the check in \(places.joined(separator: " or ")): "
                     + "\(String(cString: strerror(errno))); TMPDIR says where")
