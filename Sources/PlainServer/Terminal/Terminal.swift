@@ -31,7 +31,8 @@ struct Terminal {
     private var editor = LineEditor()
     private var screen = Screen()
     private var purpose = Purpose.nothing { didSet { settleHiding() } }
-    /// The line being typed was begun when it might be a secret, and is not shown, whatever it is for now.
+    /// The line being typed was begun when it might be a secret: it is not shown, also where it is for something else
+    /// by now.
     private var isHidden = false
     /// News that wait for a line to go with, where printing them would cut the line being typed in two.
     private var heldNews: ScreenText?
