@@ -18,7 +18,7 @@ struct SessionConfirmationTests {
     private static func stage(
         _ confirmation: DialectTraits.Confirmation, _ origin: DialectTraits.MessageIDOrigin,
         identity: DialectTraits.Identity = .puppet, history: DialectTraits.HistorySource = .none,
-        _ change: (inout DialectTraits) -> Void = { _ in }
+        past: [String] = [S.message("1", "one", at: -60)], _ change: (inout DialectTraits) -> Void = { _ in }
     ) throws -> SessionStage {
         let stage = try SessionStage(
             StubDialect {
@@ -29,7 +29,7 @@ struct SessionConfirmationTests {
                 change(&$0)
             })
         stage.harness.start()
-        if history != .none { stage.backend(S.history([S.message("1", "one", at: -60)])) }
+        if history != .none { stage.backend(S.history(past)) }
         stage.enter("bob", 1, caps: "echo-message standard-replies")
         stage.enter("eve", 2)
         _ = (stage.heard(1), stage.sent(), stage.seen())
@@ -288,6 +288,35 @@ struct SessionConfirmationTests {
         guard !isInHistory else { return }
         stage.backend(S.history([one]))
         #expect(stage.sent().map { $0["text"]?.string } == ["<bob> hello"])
+    }
+
+    @Test(
+        "the first message of a room goes again too, where pages prove that there is nothing older",
+        arguments: [DialectTraits.HistorySource.pushed, .socket])
+    func firstOfTheRoom(history: DialectTraits.HistorySource) throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single, history: history, past: []) {
+            $0.older = .socket
+        }
+        _ = Self.say("hello", stage)
+        let one = S.message("1", "one", at: 0)
+        stage.backend(one)
+        /// Answers what the relay asks for, each time with all that there is and then with nothing older.
+        func answer() {
+            while let fetch = stage.sent().last {
+                guard fetch["kind"]?.string == "fetch" else { return again.append(fetch["text"]?.string ?? "") }
+                stage.backend(S.history(fetch["before"] == nil ? [one] : []))
+            }
+        }
+        var again: [String] = []
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        if history == .pushed { stage.backend(S.history([one])) }
+        answer()
+        #expect(again == [], "the lost link's server may not have read it yet")
+        stage.harness.advance(by: CatchUp.patience)
+        answer()
+        #expect(again == ["<bob> hello"])
+        #expect(stage.heard(1).allSatisfy { !$0.contains("CANNOT_DELIVER") })
     }
 
     @Test("the server's ids and no history: it is not sent again, and its author is told that nobody knows")

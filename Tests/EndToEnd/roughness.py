@@ -231,8 +231,9 @@ def drops_in_the_middle_of_talk(setting):
     for client in (ann, bob):
         wait_until(
             lambda: len(client.texts("ann")) >= len(up) and len(client.texts("Remy")) >= len(down),
-            lambda: "%s has all (%d of %d, %d of %d)"
-            % (client.nick, len(client.texts("ann")), len(up), len(client.texts("Remy")), len(down)), 30)
+            lambda: "%s has all; %s; %s" % (
+                client.nick, difference("of ann", client.texts("ann"), up),
+                difference("of Remy", client.texts("Remy"), down)), 30)
         client.barrier()
         assert client.texts("ann") == up, difference(client.nick + " of ann", client.texts("ann"), up)
         assert client.texts("Remy") == down, difference(client.nick + " of Remy", client.texts("Remy"), down)

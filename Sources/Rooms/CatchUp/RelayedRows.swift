@@ -2,7 +2,7 @@ import ChatModel
 
 /// How far back a history reaches, with respect to relayed messages.
 struct HistoryReach {
-    /// The backend declares that there is nothing older.
+    /// There is nothing older: the backend declares that, or has no page before these.
     var isAll = false
     /// It is empty.
     var isEmpty = false

@@ -342,7 +342,7 @@ extension Room {
             isWhole = catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
                 seenTexts.contains($0)
             }
-            noteReach(of: page.messages, isAll: isRoom, isCut: isCut)
+            noteReach(of: page.messages, isAll: isRoom || older != nil && isLast, isCut: isCut)
             if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
                 if mayPage(page.told, told.count, older) {
                     catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))
