@@ -18,9 +18,8 @@ struct NoteLog: Sendable {
         let subsystem = Self.subsystem(of: note.event)
         let level = Self.levels[note.level.rawValue]
         guard level <= levels.level(of: subsystem) else { return }
-        // Sorted, so that the same event always reads the same.
-        let metadata = note.metadata.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }
-        sink.write(level, subsystem, note.event, note.text, metadata.map { ($0.key, LogValue.text($0.value)) })
+        sink.write(
+            level, subsystem, note.event, note.text, note.metadata.sorted.map { ($0.key, LogValue.text($0.value)) })
     }
 
     static func subsystem(of event: String) -> LogSubsystem {

@@ -250,8 +250,8 @@ final class NetworkDriver: LoopClient {
     }
 
     private func note(
-        _ level: BridgeNote.Level, _ event: String, _ text: String, _ link: Link, _ metadata: [String: String]
+        _ level: BridgeNote.Level, _ event: String, _ text: String, _ link: Link, _ metadata: NoteMetadata
     ) {
-        noted(BridgeNote(level, event, text, metadata.merging(["mirror": link.name]) { $1 }))
+        noted(BridgeNote(level, event, text, metadata.behind(["mirror": link.name])))
     }
 }

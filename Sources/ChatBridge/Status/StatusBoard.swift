@@ -231,9 +231,7 @@ final class StatusBoard: ConnectionlessLoopClient {
             writer.key("text")
             writer.string(entry.note.text)
             writer.key("about")
-            writer.string(
-                entry.note.metadata.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
-                    .map { "\($0.key)=\($0.value)" }.joined(separator: " "))
+            writer.string(entry.note.metadata.sorted.map { "\($0.key)=\($0.value)" }.joined(separator: " "))
             writer.endObject()
         }
         writer.endArray()

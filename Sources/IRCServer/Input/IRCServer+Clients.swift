@@ -30,11 +30,11 @@ extension IRCServer {
     /// Logs an event of a client, under the number by which `chatbridge clients` lists it. Nil: it is gone.
     func note(
         _ level: BridgeNote.Level, _ event: String, _ text: String, of session: IRCSession?,
-        _ metadata: [String: String] = [:]
+        _ metadata: NoteMetadata = [:]
     ) {
         guard let session else { return context.note(level, event, text, metadata) }
-        let about = ["client": String(session.id.rawValue), "address": session.origin.address]
-        context.note(level, event, text, about.merging(metadata) { $1 })
+        let about: NoteMetadata = ["client": String(session.id.rawValue), "address": session.origin.address]
+        context.note(level, event, text, metadata.behind(about))
     }
 
     private func refusal(of origin: ClientOrigin) -> String? {

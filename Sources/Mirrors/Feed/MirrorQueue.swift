@@ -384,10 +384,12 @@ package struct MirrorQueue {
     }
 
     private mutating func note(
-        _ level: BridgeNote.Level, _ event: String, _ text: String, _ room: Int, _ more: [String: String] = [:]
+        _ level: BridgeNote.Level, _ event: String, _ text: String, _ room: Int, _ more: NoteMetadata = [:]
     ) {
-        let place = ["mirror": settings.name, "room": rooms.indices.contains(room) ? rooms[room].name : ""]
-        actions.append(.note(BridgeNote(level, event, text, place.merging(more) { $1 })))
+        let place: NoteMetadata = [
+            "mirror": settings.name, "room": rooms.indices.contains(room) ? rooms[room].name : "",
+        ]
+        actions.append(.note(BridgeNote(level, event, text, more.behind(place))))
     }
 }
 

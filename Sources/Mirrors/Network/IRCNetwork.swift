@@ -138,7 +138,7 @@ package final class IRCNetwork {
 
     func emit(_ action: IRCNetworkAction) { actions.append(action) }
 
-    func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: [String: String] = [:]) {
+    func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: NoteMetadata = [:]) {
         emit(.note(BridgeNote(level, event, text, metadata)))
     }
 

@@ -137,7 +137,7 @@ package final class RoomsContext {
         return lanesAwaitingStore.sorted { $0.index < $1.index }
     }
 
-    package func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: [String: String] = [:]) {
+    package func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: NoteMetadata = [:]) {
         emit(.note(BridgeNote(level, event, text, metadata)))
     }
 

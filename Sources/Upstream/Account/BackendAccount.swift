@@ -189,7 +189,7 @@ package final class BackendAccount {
 
     func emit(_ action: AccountAction) { actions.append(action) }
 
-    private func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: [String: String]) {
+    private func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: NoteMetadata) {
         emit(.note(BridgeNote(level, event, text, metadata)))
     }
 

@@ -273,7 +273,7 @@ package final class UpstreamSession {
 
     func emit(_ action: LinkAction) { actions.append(action) }
 
-    func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: [String: String]) {
+    func note(_ level: BridgeNote.Level, _ event: String, _ text: String, _ metadata: NoteMetadata) {
         emit(.note(BridgeNote(level, event, text, metadata)))
     }
 
