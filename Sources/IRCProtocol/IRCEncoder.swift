@@ -85,12 +85,13 @@ public enum IRCEncoder {
         to writer: inout ByteWriter
     ) {
         let start = writer.count
+        let isWritten = append(
+            word,
+            where: {
+                ByteScan.has(noByteBelow: Byte.space + 1, $0) && $0.first != Byte.colon && $0.first != alsoNotFirst
+            }, limit: limit, to: &writer)
+        if isWritten, writer.count > start { return }
         withBytes(of: word) { bytes in
-            let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
-            let isClean =
-                ByteScan.has(noByteBelow: Byte.space + 1, front) && front.first != Byte.colon
-                && front.first != alsoNotFirst
-            if isClean { return writer.append(front) }
             // Dropped bytes make room for later ones, so this counts the written bytes, not the read ones.
             for byte in bytes where byte != 0 {
                 if room(in: writer.count, limit: limit) == 0 { return }
@@ -103,17 +104,31 @@ public enum IRCEncoder {
     }
 
     private static func appendText(_ text: String, limit: Int, to writer: inout ByteWriter) {
+        let isWritten = append(
+            text,
+            where: {
+                ByteScan.has(noByteBelow: Byte.space, $0) || !$0.contains { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }
+            }, limit: limit, to: &writer)
+        if isWritten { return }
         withBytes(of: text) { bytes in
-            let front = UnsafeRawBufferPointer(rebasing: bytes.prefix(room(in: writer.count, limit: limit)))
-            let isClean =
-                ByteScan.has(noByteBelow: Byte.space, front)
-                || !front.contains { $0 == 0 || $0 == Byte.cr || $0 == Byte.lf }
-            if isClean { return writer.append(front) }
             for byte in bytes where byte != 0 {
                 if room(in: writer.count, limit: limit) == 0 { return }
                 writer.append(byte == Byte.cr || byte == Byte.lf ? Byte.space : byte)
             }
         }
+    }
+
+    /// Appends a text as it is, as most can be; false and nothing: it is too long for that, or is not clean.
+    @inline(__always)
+    private static func append(
+        _ text: String, where isClean: (UnsafeRawBufferPointer) -> Bool, limit: Int, to writer: inout ByteWriter
+    ) -> Bool {
+        let start = writer.count
+        guard text.utf8.count <= room(in: start, limit: limit) else { return false }
+        writer.append(text)
+        let isWritten = writer.withPendingBytes { isClean(UnsafeRawBufferPointer(rebasing: $0[start...])) }
+        if !isWritten { writer.truncate(to: start) }
+        return isWritten
     }
 
     /// Bytes worth writing: a code point beyond the limit, so that the cut sees whether one straddles it.

@@ -113,26 +113,34 @@ package final class Outbound {
         heldBy backlog: Backlog? = nil
     ) -> Int {
         guard !session.hasNoReader else { return 0 }
-        var message = message
-        if let label { message.setTag("label", label) }
-        let isInner = message.tag("batch") != nil
-        if let batch, !isInner { message.setTag("batch", batch) }
-        // A line of a batch inside another one has its time from the other's head. Nor has a reply to CAP one: the
-        // capabilities that it acknowledges apply to later lines.
-        if session.caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner,
-            message.command != "CAP"
-        {
-            message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
-        }
+        let line = tagged(message, for: session.caps, label: label, batch: batch)
         guard
             let command = context.write({
-                message.append(reducedFor: session.caps, nick: session.displayNick, to: &$0)
+                line.append(reducedFor: session.caps, nick: session.displayNick, to: &$0)
             })
         else { return 0 }
         traffic.sent(command)
         let slice = context.takeWritten()
         if let backlog { hold(slice, by: backlog, session) } else { emit(.send(session.id, slice)) }
         return slice.count
+    }
+
+    private func tagged(
+        _ message: IRCMessage, for caps: IRCCapabilitySet, label: String?, batch: String?
+    ) -> IRCMessage {
+        guard label != nil || batch != nil || caps.contains(.serverTime) else { return message }
+        var message = message
+        if let label { message.setTag("label", label) }
+        let isInner = message.tag("batch") != nil
+        if let batch, !isInner { message.setTag("batch", batch) }
+        // A line of a batch inside another one has its time from the other's head. Nor has a reply to CAP one: the
+        // capabilities that it acknowledges apply to later lines.
+        if caps.contains(.serverTime), message.tag("time") == nil, message.source != nil, !isInner,
+            message.command != "CAP"
+        {
+            message.setTag("time", IRCServerTime.format(milliseconds: context.now.wall.milliseconds))
+        }
+        return message
     }
 
     // MARK: - Held lines

@@ -91,8 +91,8 @@ package final class ClientTraffic {
     }
 
     private static func place(of command: String) -> Int {
-        if let place = sentCommands.firstIndex(of: command) { return place }
-        return sentCommands.count - (command.utf8.first.map { 0x30...0x39 ~= $0 } == true ? 2 : 1)
+        if command.utf8.first.map({ 0x30...0x39 ~= $0 }) == true { return sentCommands.count - 2 }
+        return sentCommands.firstIndex(of: command) ?? sentCommands.count - 1
     }
 }
 
