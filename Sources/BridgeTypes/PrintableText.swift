@@ -1,7 +1,7 @@
 /// Sanitised text for IRC lines and log entries.
 package enum PrintableText {
     /// Limit in code points for text from peers.
-    private static let maxScalars = 120
+    package static let maxScalars = 120
 
     package static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value < 0x20 || scalar.value == 0x7F || (0x80...0x9F).contains(scalar.value)
@@ -9,7 +9,7 @@ package enum PrintableText {
     }
 
     /// The start of a text, without control characters.
-    package static func of(_ text: String) -> String {
+    package static func of(_ text: String, maxScalars: Int = maxScalars) -> String {
         // As it is, as most are.
         if text.utf8.count <= maxScalars, text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
         var kept = String.UnicodeScalarView()

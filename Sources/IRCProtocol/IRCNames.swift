@@ -58,7 +58,8 @@ public enum IRCNames {
     ) -> Bool {
         guard let first = nick.utf8.first, nick.utf8.count <= maxBytes else { return false }
         if Byte.isDigit(first) || "-#&~%+$=".utf8.contains(first) { return false }
-        if !utf8 { return nick.utf8.allSatisfy(isRFC2812Nick) }
+        if nick.utf8.allSatisfy(isRFC2812Nick) { return true }
+        if !utf8 { return false }
         if nick.utf8.contains(where: " ,*?.!@:".utf8.contains) { return false }
         // A combining mark at the front would join the text that the client shows before the nick.
         if let scalar = nick.unicodeScalars.first, isMark(scalar) { return false }

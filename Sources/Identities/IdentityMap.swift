@@ -794,20 +794,19 @@ package final class IdentityMap {
 
     /// A display name as a realname: no control characters, at most `maxBytes`.
     package static func realname(_ name: String, maxBytes: Int = 150) -> String {
-        let clean = String(
-            String.UnicodeScalarView(name.unicodeScalars.prefix(600).lazy.filter { !PrintableText.isControl($0) }))
-        return PrintableText.prefix(of: clean, maxBytes: maxBytes)
+        PrintableText.prefix(of: PrintableText.of(name, maxScalars: 600), maxBytes: maxBytes)
     }
 
     /// A backend's name as a host: no spaces, at most 63 bytes.
     package static func hostname(_ backend: String) -> String {
-        let legal = backend.unicodeScalars.prefix(63).map { scalar -> Character in
+        var legal: [UInt8] = []
+        for scalar in backend.unicodeScalars.prefix(63) {
             switch scalar {
-            case "a"..."z", "A"..."Z", "0"..."9", ".", "-", "_": return Character(scalar)
-            default: return "-"
+            case "a"..."z", "A"..."Z", "0"..."9", ".", "-", "_": legal.append(UInt8(truncatingIfNeeded: scalar.value))
+            default: legal.append(UInt8(ascii: "-"))
             }
         }
-        return legal.isEmpty ? "backend" : String(legal)
+        return legal.isEmpty ? "backend" : String(decoding: legal, as: UTF8.self)
     }
 
     /// The account of a user authenticated by the backend; nil: neither id nor name is given.

@@ -132,7 +132,7 @@ extension IRCServer {
                 break
             }
             if !names.isEmpty { names.append(UInt8(ascii: " ")) }
-            names += prefixes.utf8
+            if !prefixes.isEmpty { names += prefixes.utf8 }
             names += shown.utf8
         }
         guard !names.isEmpty else {

@@ -2,6 +2,7 @@ import Accounts
 import BridgeTypes
 import IRCProtocol
 import Identities
+import WireBytes
 
 // Registration and login: the data that a client sends before it is registered, and its account.
 
@@ -124,11 +125,10 @@ extension IRCSession {
     func setUser(_ username: String, realname: String) {
         let (ident, client) = ClientName.split(username)
         modifyLogin { $0.userClientName = client }
-        let legal = ident.unicodeScalars.lazy.filter {
-            $0.isASCII
-                && ($0.properties.isAlphabetic || (0x30...0x39).contains($0.value) || "._-".unicodeScalars.contains($0))
+        let legal = ident.utf8.filter { byte in
+            ASCII.isLetter(byte) || ASCII.isDigit(byte) || "._-".utf8.contains(byte)
         }
-        let name = String(String.UnicodeScalarView(legal.prefix(Self.maxUserBytes - 1)))
+        let name = String(decoding: legal.prefix(Self.maxUserBytes - 1), as: UTF8.self)
         // The tilde has its usual sense: an unverified name.
         user = "~" + (name.isEmpty ? "user" : name)
         self.realname = Self.cleanRealname(realname)
