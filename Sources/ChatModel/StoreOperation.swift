@@ -39,6 +39,8 @@ public enum StoreOperation: Equatable, Sendable {
     /// Everything before `until` in the room was handed over before this; `counted` is that moment in nanoseconds of
     /// the machine's monotonic clock, where it is known.
     case live(StoredRoomKey, until: ChatTimestamp, counted: Int64? = nil)
+    /// Whether the backend pushes the room's history, although its format has none.
+    case historyUnasked(StoredRoomKey, Bool)
     /// Enters a person, or changes their nick, name and last activity.
     case identity(StoredIdentity)
     case removeIdentity(backend: String, ChatPerson)

@@ -327,13 +327,15 @@ public struct StoredRoom: Equatable, Sendable {
     /// The same moment in nanoseconds of the machine's monotonic clock; nil: unknown, or the machine was restarted
     /// since.
     public var liveCounted: Int64?
+    /// The backend pushed the history when the last link was opened, although its format has none.
+    public var isHistoryUnasked: Bool
     /// Greater than every place that was ever given in the room.
     public var nextSequence: Int64
 
     public init(
         messages: [StoredMessage] = [], outbox: [StoredOutboxEntry] = [], markers: [StoredMarker] = [],
         receipts: [StoredReceipt] = [], liveUntil: ChatTimestamp? = nil, liveCounted: Int64? = nil,
-        nextSequence: Int64 = 0
+        isHistoryUnasked: Bool = false, nextSequence: Int64 = 0
     ) {
         self.messages = messages
         self.outbox = outbox
@@ -341,6 +343,7 @@ public struct StoredRoom: Equatable, Sendable {
         self.receipts = receipts
         self.liveUntil = liveUntil
         self.liveCounted = liveCounted
+        self.isHistoryUnasked = isHistoryUnasked
         self.nextSequence = nextSequence
     }
 }

@@ -13,6 +13,7 @@ extension Room {
                 stored.messages[index].erase()
             }
         }
+        catchUp.historyComesUnasked(stored.isHistoryUnasked)
         restoreOrder(stored, context)
         restoreOutbox(stored, context)
         restoreReading(stored, context)

@@ -243,6 +243,7 @@ extension StoredState {
         case .live(let key, let until, let counted):
             rooms[key, default: StoredRoom()].liveUntil = until
             rooms[key, default: StoredRoom()].liveCounted = counted
+        case .historyUnasked(let key, let isUnasked): rooms[key, default: StoredRoom()].isHistoryUnasked = isUnasked
         case .identity(let identity):
             forget(identity.backend, identity.person)
             identities.append(identity)

@@ -532,4 +532,37 @@ struct GapTests {
         #expect(late.count == 2 && late.first?.gap != nil && late.last?.text == "five")
     }
 
+    @Test(
+        "that it does is known behind a restart too, until it does not", arguments: StoredWire.withoutHistory.prefix(2),
+        [true, false])
+    func unaskedHistoryAfterRestart(wire: StoredWire, isOrderly: Bool) throws {
+        let stage = try StoredStage(wire)
+        func restart(saying texts: [String]) {
+            if isOrderly { stage.harness.shutdown() }
+            stage.crash(saying: texts)
+            stage.enter("bob")
+            stage.start()
+        }
+        stage.start()
+        stage.enter("bob")
+        stage.say("one")
+        stage.sendHistory()
+        restart(saying: ["two"])
+        stage.say("three")
+        #expect(stage.heard().filter { $0.from == "ann" || $0.gap != nil } == [])
+        stage.sendHistory()
+        var heard = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+        #expect(heard.map(\.text) == ["two", "three"] && heard.allSatisfy { $0.gap == nil })
+        #expect(stage.kept.map(\.text) == ["one", "two", "three"])
+
+        restart(saying: ["four"])
+        stage.say("five")
+        stage.harness.advance(by: .seconds(11))
+        heard = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+        #expect(heard.count == 2 && heard.first?.gap != nil && heard.last?.text == "five")
+        restart(saying: [])
+        stage.say("six")
+        heard = stage.heard().filter { $0.from == "ann" || $0.gap != nil }
+        #expect(heard.map { $0.gap == nil } == [false, true], "nothing is awaited any more")
+    }
 }

@@ -194,6 +194,8 @@ struct StoreOpeningTests {
         let mirrored =
             version < 8
             ? [] : [StoredMirrored(mirror: "team", room: lobby, msgid: "m4", toolID: "17", isTheirs: true)]
+        let bookmarks =
+            version < 9 ? [] : [StoredBookmark(mirror: "team", subject: "batch lobby", place: "4")]
         let choices =
             version < 4
             ? []
@@ -218,7 +220,7 @@ struct StoreOpeningTests {
                             realname: "Päivi P.", lastSeen: at(0))
                     ], cursors: [StoredCursor(account: "ann", client: "phone", room: lobby, sequence: 6)],
                     accounts: earlier, nicks: nicks, choices: choices, memberships: memberships,
-                    mirrored: mirrored))
+                    mirrored: mirrored, bookmarks: bookmarks))
 
         // Messages that did not fit can be stored now.
         let stage = try StoreStage(folder)

@@ -16,7 +16,7 @@ struct StoreRoundTripTests {
         let (first, step) = (
             Int64.random(in: -5...1000, using: &maker.random), Int64.random(in: 1...9, using: &maker.random)
         )
-        var room = StoredRoom(liveUntil: maker.time(), liveCounted: maker.time().milliseconds)
+        var room = StoredRoom(liveUntil: maker.time(), liveCounted: maker.time().milliseconds, isHistoryUnasked: true)
         var state = StoredState()
         var operations: [StoreOperation] = []
         for index in 0..<20 {
@@ -62,6 +62,7 @@ struct StoreRoundTripTests {
         operations += state.memberships.map { .membership($0) }
         operations += state.mirrored.map { .mirrored($0) } + state.bookmarks.map { .bookmark($0) }
         operations.append(.live(key, until: room.liveUntil ?? maker.time(), counted: room.liveCounted))
+        operations.append(.historyUnasked(key, room.isHistoryUnasked))
         room.nextSequence = max(20, first + 19 * step + 1)
 
         let stage = try StoreStage { $0.boot = "first" }
@@ -81,6 +82,7 @@ struct StoreRoundTripTests {
             #expect(Set(one.receipts.map(spelled)) == Set(room.receipts.map(spelled)))
             #expect(one.liveUntil == room.liveUntil)
             #expect(one.liveCounted == room.liveCounted)
+            #expect(one.isHistoryUnasked)
             #expect(one.nextSequence == room.nextSequence)
         }
         #expect(found.rooms.count == 1)

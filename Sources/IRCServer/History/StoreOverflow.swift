@@ -30,6 +30,7 @@ package final class StoreOverflow {
         case conversation(StoredRoomKey)
         case nick(String)
         case choices(String)
+        case historyUnasked(StoredRoomKey)
 
         /// Nil: it is not written again. Messages leave a gap; acceptances are refused with a notice; the position up
         /// to which a room was received is superseded by later ones; cursors, memberships and the outcomes of messages
@@ -50,6 +51,7 @@ package final class StoreOverflow {
             case .nick(let known): self = .nick(known.folded)
             case .removeNick(let folded): self = .nick(folded)
             case .choices(let chosen): self = .choices(chosen.account)
+            case .historyUnasked(let room, _): self = .historyUnasked(room)
             case .message, .accept, .live, .cursor, .dropCursor, .membership, .endMembership, .mirrored, .bookmark,
                 .outboxState, .leaveOutbox, .account, .removeAuthor:
                 return nil

@@ -226,7 +226,7 @@ extension Room {
     /// Handles a history from the socket, requested or pushed.
     func historyReceived(_ history: ChatHistory, _ context: RoomsContext) {
         if takeOlder(history, context) { return }
-        if traits.history == .none { catchUp.historyComesUnasked(true) }
+        if traits.history == .none { historyComesUnasked(true, context) }
         guard catchUp.state != .closed else {
             return catchUp.cameEarly(history)
         }
@@ -291,9 +291,16 @@ extension Room {
 
     /// A pushed history without a promise did not come this time; treated as if there were none.
     private func unaskedHistoryFailed(_ context: RoomsContext) {
-        catchUp.historyComesUnasked(false)
+        historyComesUnasked(false, context)
         catchUp.endRetries()
         if catchUp.state == .fetching { goLive(context) } else { reportNoHistory(context) }
+    }
+
+    /// Notes it for this process and the next, which then awaits the history behind its first link.
+    private func historyComesUnasked(_ comes: Bool, _ context: RoomsContext) {
+        guard comes != catchUp.isHistoryUnasked else { return }
+        catchUp.historyComesUnasked(comes)
+        context.keep(.historyUnasked(storedKey, comes))
     }
 
     static let delaySentence =

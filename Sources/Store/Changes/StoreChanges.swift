@@ -49,6 +49,7 @@ final class StoreChanges: @unchecked Sendable {
         var nextSequence: Int64
         var liveUntil: Int64?
         var liveCounted: Int64?
+        var isHistoryUnasked = false
         /// Messages since the last ``saveRooms()``.
         var messages = 0
         var isChanged = false
@@ -74,7 +75,8 @@ final class StoreChanges: @unchecked Sendable {
             "SELECT \(StoreColumns.room) FROM rooms WHERE backend = ? AND room = ?")
         addRoom = try connection.prepare("INSERT INTO rooms(backend, room) VALUES(?, ?) RETURNING id")
         saveRoom = try connection.prepare(
-            "UPDATE rooms SET next_sequence = ?, live_until = ?, live_counted = ?, live_boot = ? WHERE id = ?")
+            "UPDATE rooms SET next_sequence = ?, live_until = ?, live_counted = ?, live_boot = ?, history_unasked = ? "
+                + "WHERE id = ?")
         outbox = try StoreOutbox(connection)
         let columns = StoreColumns.message
         message = try connection.prepare(
@@ -149,7 +151,7 @@ final class StoreChanges: @unchecked Sendable {
             key,
             RoomRecord(
                 id: findRoom.integer(0), nextSequence: findRoom.integer(1), liveUntil: findRoom.optionalInteger(2),
-                liveCounted: findRoom.optionalInteger(3)))
+                liveCounted: findRoom.optionalInteger(3), isHistoryUnasked: findRoom.integer(4) != 0))
     }
 
     private func room(_ key: StoredRoomKey) throws(SQLiteError) -> Int {
@@ -199,6 +201,7 @@ final class StoreChanges: @unchecked Sendable {
             values.add(rooms[index].liveUntil)
             values.add(rooms[index].liveCounted)
             values.add(boot)
+            values.add(rooms[index].isHistoryUnasked ? 1 : 0)
             values.add(rooms[index].id)
             try values.run(saveRoom)
         }
@@ -294,6 +297,10 @@ final class StoreChanges: @unchecked Sendable {
             let index = try room(key)
             rooms[index].liveUntil = until.milliseconds
             rooms[index].liveCounted = counted
+            change(index)
+        case .historyUnasked(let key, let isUnasked):
+            let index = try room(key)
+            rooms[index].isHistoryUnasked = isUnasked
             change(index)
         case .identity(let known): try save(known)
         case .removeIdentity(let backend, let person):
@@ -508,7 +515,7 @@ final class StoreChanges: @unchecked Sendable {
 /// The columns of the two wide tables, in the order in which they are written and read, without `room`.
 enum StoreColumns {
     /// Begins with a parameter: the boot id of the machine.
-    static let room = "id, next_sequence, live_until, iif(live_boot = ?, live_counted, NULL)"
+    static let room = "id, next_sequence, live_until, iif(live_boot = ?, live_counted, NULL), history_unasked"
 
     static let message = [
         "seq", "msgid", "kind", "at", "backend_at", "gap_from", "upstream_id", "sender_id", "sender_name", "nick",

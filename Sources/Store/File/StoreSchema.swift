@@ -185,6 +185,9 @@ enum StoreSchema {
             PRIMARY KEY(mirror, subject)
         ) STRICT, WITHOUT ROWID;
         """,
+        """
+        ALTER TABLE rooms ADD COLUMN history_unasked INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 
     /// Brings the file to ``version``, each step in one transaction with the new version's number.

@@ -79,7 +79,7 @@ final class StoreQueries: @unchecked Sendable {
             values.add(boot)
             try each(roomRows) { row in
                 rows.append(
-                    (row.integer(0), StoredRoomKey(backend: row.text(4), room: row.text(5)), Self.room(row)))
+                    (row.integer(0), StoredRoomKey(backend: row.text(5), room: row.text(6)), Self.room(row)))
             }
             for (id, key, room) in rows { state.rooms[key] = try fill(room, id, key, messagesPerRoom: messagesPerRoom) }
             try each(identities) { row in
@@ -240,7 +240,8 @@ final class StoreQueries: @unchecked Sendable {
 
     private static func room(_ row: SQLiteStatement) -> StoredRoom {
         StoredRoom(
-            liveUntil: row.optionalTimestamp(2), liveCounted: row.optionalInteger(3), nextSequence: row.integer(1))
+            liveUntil: row.optionalTimestamp(2), liveCounted: row.optionalInteger(3),
+            isHistoryUnasked: row.integer(4) != 0, nextSequence: row.integer(1))
     }
 
     private func fill(
