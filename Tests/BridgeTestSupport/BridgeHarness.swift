@@ -258,9 +258,9 @@ public final class BridgeHarness {
     }
 
     /// A level and metadata as in the log: sorted by key, without empty values.
-    static func describe(_ level: BridgeNote.Level, _ metadata: [String: String]) -> String {
+    static func describe(_ level: BridgeNote.Level, _ metadata: NoteMetadata) -> String {
         "\(level)"
-            + metadata.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }.map { key, value in
+            + metadata.sorted.map { key, value in
                 " \(key)=" + (value.contains(" ") ? "\"\(value)\"" : value)
             }.joined()
     }

@@ -85,7 +85,7 @@ struct SecretWordsTests {
         stage.harness.advance(by: .seconds(60))
         stage.enter("eve", 2)
         seen += stage.heard(1) + stage.harness.bridge.roomStates.compactMap(\.reason)
-        seen += stage.harness.notes.flatMap { [$0.text] + $0.metadata.values }
+        seen += stage.harness.notes.flatMap { [$0.text] + $0.metadata.sorted.map(\.value) }
         #expect(seen.count > 3)
         #expect(!seen.contains { $0.contains("PLANTED") }, "\(seen.filter { $0.contains("PLANTED") })")
         if row.said.last?.contains("xxx") == false {
@@ -114,7 +114,7 @@ struct SecretWordsTests {
         }
         stage.harness.advance(by: .seconds(1))
         let seen =
-            stage.heard(1) + stage.heard(2) + stage.harness.notes.flatMap { [$0.text] + $0.metadata.values }
+            stage.heard(1) + stage.heard(2) + stage.harness.notes.flatMap { [$0.text] + $0.metadata.sorted.map(\.value) }
         #expect(!seen.contains { $0.contains("PLANTED") }, "\(seen.filter { $0.contains("PLANTED") })")
         #expect(seen.contains { $0.contains("rejected: ***") || $0.contains("wrong: ***") }, "\(seen)")
     }

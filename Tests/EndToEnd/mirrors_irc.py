@@ -654,7 +654,7 @@ def two_bridges_in_one_channel(m, network):
     say_all(ann, ["a %d" % number for number in range(20)])
     say_all(eve, ["e %d" % number for number in range(20)])
     for client in (ann, bob, eve):
-        expect_text(client, "e 19", 30)
+        wait_until(lambda: 19 in irc_numbers(client, "e"), lambda: "%s has all: %r" % (client.nick, client.texts()), 30)
     # What a loop would make would be in front of this.
     for speaker, channel in ((ann, "#lobby"), (eve, "#lobby"), (bob, "#net")):
         speaker.say(channel, "end of %s" % speaker.nick)

@@ -1,8 +1,9 @@
 """Automatic JOIN of accounts at log-in: without a JOIN, and no message is lost or repeated."""
 
 from accounts import account
-from peer import MODERN
+from peer import MODERN, wait_until
 from restarts import MEMORY, folder, kill, log_in_as, settle
+from retracting import kept
 from world import scenario
 
 ROOMS = ("lobby", "kitchen")
@@ -42,6 +43,7 @@ def who_enters_is_shown_the_last_lines(world):
             ann.expect_text("old %d" % n)
         settle(ann, "five")
         if not storage:
+            wait_until(lambda: "five" in kept(directory), "it is on disk with its place in the room")
             kill(world)
             world.start(directory=directory, room_extra="history_on_join = %d" % count)
         bob, carol = world.plain("bob", join=None), world.irc("carol", join=None)
