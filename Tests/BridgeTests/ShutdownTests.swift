@@ -8,6 +8,7 @@ import Upstream
 import WireBytes
 
 @testable import BridgeCore
+@testable import Configuration
 @testable import IRCServer
 
 @Suite("Stopping in order")
@@ -95,6 +96,19 @@ struct ShutdownTests {
         #expect(found.count == 150)
         #expect(found.allSatisfy { (5000...10_010).contains($0.at) })
         #expect(Set(found.map { $0.at / 1000 }).count >= 5)
+    }
+
+    @Test(
+        "a stop by default ends within the 10 s of Docker and Podman, and 2 s earlier where no client has to acknowledge"
+    )
+    func containers() throws {
+        let harness = try Self.harness(1, drain: ServerConfiguration().drain)
+        harness.upstreams[0].isSilent = true
+        harness.send(1, "PRIVMSG #lobby :never confirmed")
+        harness.shutdown()
+        harness.advance(by: .seconds(8))
+        #expect(harness.takeOutputs().last == .stopped)
+        #expect(BridgeSettings(serverName: "bridge", instanceID: "t", rooms: []).drain == ServerConfiguration().drain)
     }
 
     @Test("clients are let in and served during the prestop delay, and the listeners are closed after it")

@@ -18,8 +18,9 @@ package struct ServerConfiguration: Equatable, Sendable {
     package var motd = ""
     /// Empty until loading fills it in.
     package var stateDirectory = ""
-    /// SIGTERM: longest wait for queues to empty.
-    package var drain: Duration = .seconds(10)
+    /// SIGTERM: longest wait for queues to empty. With the acknowledgements of clients and backends behind it, the default ends
+    /// within the 10 s after which Docker and Podman kill a container.
+    package var drain: Duration = .seconds(5)
     /// SIGTERM: time in which the bridge is not ready and still serves clients, before it drains.
     package var prestopDelay: Duration = .zero
 

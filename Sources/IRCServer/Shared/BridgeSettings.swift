@@ -55,7 +55,7 @@ public struct BridgeSettings: Sendable {
     /// Files served by the bridge; nil: none.
     public var media: MediaSettings?
     /// Longest wait for queues to drain at shutdown, and for many clients to be disconnected.
-    public var drain: Duration = .seconds(10)
+    public var drain: Duration = .seconds(5)
     /// Time from a request to stop until clients are refused. Load balancers take new connections elsewhere meanwhile.
     public var prestopDelay: Duration = .zero
     /// Whether chat text may be logged, at level trace.
