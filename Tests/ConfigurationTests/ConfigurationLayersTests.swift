@@ -105,9 +105,31 @@ struct ConfigurationLayersTests {
     func kubernetes() {
         let variables = [
             "CHATBRIDGE_SERVICE_HOST": "10.0.0.1", "CHATBRIDGE_PORT": "tcp://10.0.0.1:6667",
-            "CHATBRIDGE_PORT_6667_TCP_ADDR": "10.0.0.1",
+            "CHATBRIDGE_PORT_6667_TCP_ADDR": "10.0.0.1", "CHATBRIDGE_SERVICE_PORT_IRC": "6667",
+            "CHATBRIDGE_WEB_SERVICE_HOST": "10.0.0.2", "CHATBRIDGE_WEB_PORT_80_TCP": "tcp://10.0.0.2:80",
         ]
         #expect(problems(withRoom(""), variables: variables) == [])
+        #expect(UnknownVariable.all(in: variables) == [])
+    }
+
+    @Test(
+        "an unknown variable is named with the nearest one",
+        arguments: [
+            ("CHATBRIDGE_PASSWORD", "CHATBRIDGE__IDENTITY__PASSWORD"),
+            ("CHATBRIDGE_SERVER_NAME", "CHATBRIDGE__SERVER__NAME"), ("CHATBRIDGE_URL", "CHATBRIDGE_UPSTREAM_URL"),
+            ("CHATBRIDGE_STATE_DIR", "CHATBRIDGE__SERVER__STATE_DIR"),
+            ("CHATBRIDGE_LOG_FORMAT", "CHATBRIDGE__LOG__FORMAT"), ("CHATBRIDGE_LOG_LEVLE", "CHATBRIDGE__LOG__LEVEL"),
+            ("CHATBRIDGE_LISTENERS", "CHATBRIDGE__LISTENERS"), ("CHATBRIDGE_PORT", nil), ("CHATBRIDGE_", nil),
+            ("CHATBRIDGE_BUILD_REVISION", nil),
+        ])
+    func unknown(name: String, nearest: String?) {
+        let variables = [
+            name: "hunter2", "CHATBRIDGE_UPSTREAM_URL": "ws://a/", "CHATBRIDGE__LOG__LEVEL": "info", "HOME": "/",
+        ]
+        let found = UnknownVariable.all(in: variables)
+        #expect(found == [UnknownVariable(name: name, nearest: nearest)])
+        #expect(found.allSatisfy { $0.sentence.hasPrefix("\(name) is not known") && !$0.sentence.contains("hunter2") })
+        #expect(problems(withRoom(""), variables: [name: "x"]) == [])
     }
 
     @Test("one variable is a whole configuration, its companions complete it")

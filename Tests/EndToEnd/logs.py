@@ -46,8 +46,10 @@ def of_what_its_configuration_costs(world):
         file.write("not a folder")
     bridge = world.start(
         directory=directory, linked=False,
-        server_extra='[identity]\nregistration = "on"\n', tables=MEMORY + "\n" + more, wrapper=("prlimit", "--nofile=200"),
+        server_extra='[identity]\nregistration = "on"\n', tables=MEMORY + "\n" + more,
+        wrapper=("env", "CHATBRIDGE_SERVER_NAME=irc.example.com", "prlimit", "--nofile=200"),
         limits=OPEN_LIMITS + "\nmax_clients = 300")
+    assert "CHATBRIDGE__SERVER__NAME" in bridge.logged("variable-unknown", "warn", "variable")["msg"]
     bridge.logged("few-descriptors", "warn", "open-files", "needed")
     bridge.logged("registration-without-store", "warn")
     bridge.logged("instance-id-not-kept", "warn", "reason")

@@ -54,7 +54,9 @@ enum OfflineCommands {
             }
             let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
             let reports = ConfirmationReport.reports(loaded.configuration)
-            let warnings = [AccountRoomsReport(loaded.configuration)?.warning].compactMap(\.self)
+            let warnings =
+                UnknownVariable.all(in: environment.variables).map(\.sentence)
+                + [AccountRoomsReport(loaded.configuration)?.warning].compactMap(\.self)
             if options.json {
                 output(
                     json(problems: [], path: loaded.path, reports: reports, warnings: warnings, configuration: text)

@@ -24,6 +24,7 @@ enum ConnectCheck {
             errors(error.description + "\n")
             return ExitCode.configuration
         }
+        for variable in UnknownVariable.all(in: environment.variables) { errors("warning: \(variable.sentence)\n") }
         if let name = options.room {
             guard configuration.rooms.contains(where: { $0.name == name && !$0.isTemplate }) else {
                 let names = configuration.rooms.filter { !$0.isTemplate }.map(\.name)

@@ -138,6 +138,12 @@ enum LogEventTable {
             means: "the process may not open as many files as `max_clients` needs",
             remedy: "raise the limit of open files (LimitNOFILE=)"),
         LogEvent(
+            "variable-unknown", .warn,
+            means: "an environment variable begins with `CHATBRIDGE_` and is not known: it has no effect",
+            remedy:
+                "correct its name: a key is `CHATBRIDGE__SECTION__KEY`, and the message has the nearest; else remove it"
+        ),
+        LogEvent(
             "instance-id-not-kept", .warn,
             means: "the instance id cannot be stored: IRC users have new ids upstream after a restart",
             remedy: "make `state_dir` writable, or set `instance_id` in [server]"),

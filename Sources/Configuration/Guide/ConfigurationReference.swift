@@ -195,7 +195,7 @@ package struct ConfigurationTopic: Sendable {
     }
 
     /// The name of the environment variable that sets it; a table's name or number stands for NAME and N.
-    private var variable: String {
+    var variable: String {
         var steps: [String] = []
         var keys = ConfigurationSchema.outlines
         for step in path.split(separator: ".") {

@@ -224,8 +224,7 @@ struct ConfigurationLayers {
         }
     }
 
-    /// Reports variables that are misspelt sidecar variables. Other `CHATBRIDGE_` variables are ignored: Kubernetes
-    /// makes `CHATBRIDGE_SERVICE_HOST` and the like for a service called chatbridge.
+    /// Reports variables that are misspelt sidecar variables. ``UnknownVariable`` has the others.
     private mutating func reportNearMisses(_ variables: [String: String]) {
         let known = SidecarVariable.allCases.map(\.rawValue)
         for name in variables.keys.sorted()
