@@ -1,6 +1,7 @@
 """Start and stop, as seen by a client, a backend and the system."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -231,13 +232,27 @@ def a_restart_keeps_message_ids(world):
 @scenario
 def a_port_in_use_is_said_and_ends_the_start(world):
     world.start()
-    try:
-        second = Bridge({"lobby": world.relay.url()}, port=world.bridge.port)
-        second.stop()
-    except AssertionError as error:
-        assert "ended with 69" in str(error), error
-    else:
-        raise AssertionError("two bridges listen on one port")
+    second = Bridge({"lobby": world.relay.url()}, port=world.bridge.port, listens=False)
+    world.stack.callback(second.stop)
+    assert second.process.wait(PATIENCE) == 69
+    assert "in use" in second.logged("start-failed", "error")["msg"]
+    assert all(line.startswith("{") for line in second.log().splitlines()), second.log()
+
+
+@scenario
+def a_configuration_with_errors_is_said_in_the_form_of_the_log(world):
+    for form in ("json", "text"):
+        bridge = Bridge(
+            {"lobby": world.relay.url()}, server_extra='nmae = "x"\ndrian = "5s"', log_format=form, listens=False)
+        world.stack.callback(bridge.stop)
+        assert bridge.process.wait(PATIENCE) == 78
+        lines = bridge.log().splitlines()
+        if form == "json":
+            lines = [json.loads(line) for line in lines]
+            assert {(line["event"], line["level"]) for line in lines} == {("start-failed", "error")}, lines
+            lines = [line["msg"] for line in lines]
+        assert len(lines) == 2 and all(line.startswith(bridge.config_path) for line in lines), lines
+        assert 'unknown key "nmae" (did you mean "name"?)' in lines[0], lines
 
 
 # A mount of its own hides /proc, as a chroot without one does.

@@ -280,11 +280,12 @@ class Bridge:
     """`chatbridge run` with a configuration of its own. `directory` keeps configuration, state and log.
 
     `tables` is more of the configuration, as it is written; `wrapper` a command that becomes the relay.
+    With `listens=False` its start is not waited for.
     """
 
     def __init__(
         self, rooms, limits=OPEN_LIMITS, room_extra="", server_extra="", directory=None, port=0, tables="",
-        log_extra='level = "debug"', wrapper=(),
+        log_extra='level = "debug"', wrapper=(), log_format="json", listens=True,
     ):
         self.owns_directory = directory is None
         self.directory = directory or tempfile.mkdtemp(prefix="chatbridge-")
@@ -300,7 +301,7 @@ class Bridge:
             text.append("[room_defaults]\nhistory_on_join = 0")
         text.append(tables)
         text.append("[limits]\n" + limits)
-        text.append('[log]\nformat = "json"\n' + log_extra)
+        text.append('[log]\nformat = "%s"\n%s' % (log_format, log_extra))
         self.config_path = os.path.join(self.directory, "chatbridge.toml")
         self.log_path = os.path.join(self.directory, "log")
         with open(self.config_path, "w", encoding="utf-8") as file:
@@ -313,6 +314,8 @@ class Bridge:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
             )
         self.log_begin = begin
+        if not listens:
+            return
         try:
             self.port = int(
                 wait_until(self._address, lambda: "the bridge listens; it said:\n" + self.log()[-2000:]).rsplit(":")[-1]

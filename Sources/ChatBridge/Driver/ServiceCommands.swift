@@ -10,13 +10,15 @@ enum ServiceCommands {
 
     static func run(_ options: GlobalOptions, environment: ConfigurationEnvironment, errors: Output) async -> Int32 {
         let loaded: LoadedConfiguration
+        let request = options.request()
         do {
-            loaded = try ConfigurationLoader.load(options.request(), from: environment)
+            loaded = try ConfigurationLoader.load(request, from: environment)
         } catch {
-            errors(error.description + "\n")
+            let log = ConfigurationLoader.readablePart(request, from: environment).configuration.log
+            let sink = try? DescriptorLogSink.open(log, color: options.color, variables: environment.variables)
+            tell(error.problems.map(\.description), error.description, sink, errors)
             return ExitCode.configuration
         }
-        let request = options.request()
         let reread: ConfigurationReload.Reading = {
             do throws(ConfigurationError) {
                 return .success(try ConfigurationLoader.load(request, from: environment).configuration)
@@ -71,9 +73,19 @@ enum ServiceCommands {
             log.info("stopped", "everything is closed")
             return ExitCode.ok
         } catch {
-            errors("chatbridge: \(error)\n")
+            tell(["\(error)"], "chatbridge: \(error)", sink, errors)
             return ExitCode.unavailable
         }
+    }
+
+    /// Tells why there is no start: a person as `text`, and a log in its own form, each reason in a line.
+    private static func tell(_ reasons: [String], _ text: String, _ sink: DescriptorLogSink?, _ errors: Output) {
+        if let sink, !sink.isForPeople {
+            let log = Logger(subsystem: .main, configuration: .standard, sink: sink)
+            for reason in reasons { log.error("start-failed", reason) }
+            if sink.isStandardError { return }
+        }
+        errors(text + "\n")
     }
 
     private static func warn(_ identity: PersistentValue<String>, _ log: Logger) {

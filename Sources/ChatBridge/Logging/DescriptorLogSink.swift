@@ -40,6 +40,10 @@ final class DescriptorLogSink: LogSink {
         self.clock = clock
     }
 
+    var isStandardError: Bool { descriptor == STDERR_FILENO }
+    /// Whether lines go to standard error in a form for people, as on a terminal.
+    var isForPeople: Bool { if case .text = rendering { isStandardError } else { false } }
+
     deinit {
         if closesDescriptor { _ = close(descriptor) }
     }

@@ -138,6 +138,10 @@ enum LogEventTable {
             means: "the process may not open as many files as `max_clients` needs",
             remedy: "raise the limit of open files (LimitNOFILE=)"),
         LogEvent(
+            "start-failed", .error,
+            means: "`run` cannot start and ends, with status 69 or 78; each error in the configuration has a line",
+            remedy: "see the message"),
+        LogEvent(
             "variable-unknown", .warn,
             means: "an environment variable begins with `CHATBRIDGE_` and is not known: it has no effect",
             remedy:
