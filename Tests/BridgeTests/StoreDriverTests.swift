@@ -92,6 +92,19 @@ struct StoreDriverTests {
                 + "another folder with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
+    @Test("a folder of another user's is refused with both users", arguments: ["", "/state", "/state/deeper"])
+    func foreign(below: String) throws {
+        let folder = try Folder()
+        #expect(chmod(folder.path, 0o750) == 0)
+        let place = folder.path + below
+        let refusal = StoreDriver.unwritable(place, EACCES, user: 65532).description
+        #expect(
+            refusal
+                == "\(place) is not writable (Permission denied): this process runs as user 65532, and \(folder.path) belongs to "
+                + "user \(geteuid()), mode 750. Make it that user's (chown 65532 \(folder.path)), name another folder with "
+                + "--state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
+    }
+
     @Test("a second one on the same file is refused, and the first goes on")
     func twice() throws {
         let folder = try Folder()

@@ -46,13 +46,9 @@ final class StoreDriver: Sendable {
         guard case .sqlite(let written) = configuration.place else { return nil }
         let path = written.hasPrefix("/") ? written : "\(stateDirectory)/\(written)"
         let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        guard folder.isEmpty || StateFile.makeDirectory(folder) else {
-            throw unwritable(folder, String(cString: strerror(errno)))
-        }
+        guard folder.isEmpty || StateFile.makeDirectory(folder) else { throw unwritable(folder, errno) }
         // The dot: a file in the folder's place may be writable too.
-        if !folder.isEmpty, access(folder + "/.", W_OK | X_OK) != 0 {
-            throw unwritable(folder, String(cString: strerror(errno)))
-        }
+        if !folder.isEmpty, access(folder + "/.", W_OK | X_OK) != 0 { throw unwritable(folder, errno) }
         let (store, opening): (Store, StoreOpening)
         do throws(StoreOpenError) {
             (store, opening) = try Store.open(
@@ -72,9 +68,16 @@ final class StoreDriver: Sendable {
             movedAside: opening.movedAside)
     }
 
-    private static func unwritable(_ folder: String, _ reason: String) -> StartError {
-        StartError(
-            description: "\(folder) is not writable (\(reason)). Name another folder "
+    /// - Parameter user: the one that the process runs as.
+    static func unwritable(_ folder: String, _ code: Int32, user: uid_t = geteuid()) -> StartError {
+        let owned = code == EACCES ? StateFile.nearestOwner(folder) : nil
+        let remedy =
+            owned.map {
+                ": this process runs as user \(user), and \($0.path) belongs to user \($0.user), mode \(String($0.mode, radix: 8)). "
+                    + "Make it that user's (chown \(user) \($0.path)), name"
+            } ?? ". Name"
+        return StartError(
+            description: "\(folder) is not writable (\(String(cString: strerror(code))))\(remedy) another folder "
                 + "with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
