@@ -174,7 +174,8 @@ class Containers(unittest.TestCase):
                 # An empty password is none: with the port published the bridge does not start.
                 (path / "password").write_text("\n")
                 run(*compose, "up", "-d", cwd=path, env=environment)
-                wait_until(lambda: self.exit_code(name) == "78", lambda: self.engine("logs", name), 30)
+                wait_until(
+                    lambda: "start-failed" in self.engine("logs", name, status=None), lambda: self.engine("logs", name), 30)
                 self.assertIn("password", self.engine("logs", name))
                 run(*compose, "down", "--volumes", cwd=path, env=environment)
 
