@@ -47,6 +47,8 @@ package final class PlainSession {
     private var actions = PlainActions()
     private var server = ServerLines()
     private var ahead = TypedAhead()
+    /// When a name is asked for again, behind a refused one.
+    private var asksAgainAt: MonotonicInstant?
     var terminal = Terminal()
     var registration: PlainRegistration
     var rooms = PlainRooms()
@@ -62,6 +64,10 @@ package final class PlainSession {
         dividers = TimeDividers(offset: settings.offset)
         presence = PlainPresence(now: now.monotonic)
     }
+
+    /// Behind a refused name, the pause in typing after which another is asked for. What is typed until then may be the password
+    /// that was to follow, and is dropped: longer than between two keys of a line, and than until the refusal is read.
+    private static let refusalPause: Duration = .seconds(1)
 
     // MARK: - Actions
 
@@ -94,6 +100,7 @@ package final class PlainSession {
         self.now = now
         presence.keyPressed(now: now.monotonic)
         terminal.beginRead()
+        if asksAgainAt != nil { asksAgainAt = now.monotonic + Self.refusalPause }
         for (index, byte) in bytes.enumerated() {
             if let input = terminal.received(byte) { take(input) }
             if state == .passing, !terminal.isTelnet {
@@ -130,6 +137,7 @@ package final class PlainSession {
     package func timerFired(now: Now) {
         self.now = now
         rooms.updateAll { $0.endTyping(now: now.monotonic) }
+        if let time = asksAgainAt, time <= now.monotonic { askNameAgain() }
         if let end = ahead.deadline, end <= now.monotonic { quit() }
         if presence.takeMark(now: now.monotonic) { mark() }
         if presence.hasPaused(now: now.monotonic) { stopTyping() }
@@ -138,7 +146,7 @@ package final class PlainSession {
 
     package var nextDeadline: MonotonicInstant? {
         let deadlines = [
-            isHere ? ahead.deadline : nil, presence.deadline, sent.deadline(now: now.monotonic),
+            isHere ? ahead.deadline : nil, asksAgainAt, presence.deadline, sent.deadline(now: now.monotonic),
         ]
         return (deadlines.compactMap { $0 } + rooms.all.flatMap { $0.typing.map(\.until) }).min()
     }
@@ -172,7 +180,7 @@ package final class PlainSession {
 
     private var isBusy: Bool {
         switch state {
-        case .registering: registration.state == .registering
+        case .registering: registration.state == .registering || registration.state == .refused
         case .chatting: rooms.isWaiting
         case .leaving, .passing: false
         }
@@ -218,6 +226,9 @@ package final class PlainSession {
             case .say(let message): say(message)
             case .show(let text): terminal.show(text)
             case .refuse(let why): refuse(why)
+            case .refuseName(let why):
+                terminal.show(ScreenText(why, .failure))
+                asksAgainAt = now.monotonic + Self.refusalPause
             case .askName: terminal.ask("Your name: ")
             case .askPassword: terminal.askPassword()
             }
@@ -227,9 +238,23 @@ package final class PlainSession {
     /// An answer does not go, and is asked for again.
     func refuse(_ why: String) {
         terminal.show(ScreenText(why, .failure))
+        dropTypedAhead()
+    }
+
+    private func dropTypedAhead() {
         guard !ahead.isEmpty else { return }
         ahead.removeAll()
         terminal.show(ScreenText("What was typed behind it is left out.", .dim))
+    }
+
+    private func askNameAgain() {
+        asksAgainAt = nil
+        guard state == .registering else { return }
+        if let begun = terminal.takeBegunLine() { ahead.append(begun) }
+        dropTypedAhead()
+        registration.askName()
+        takeSteps()
+        goOn()
     }
 
     // MARK: - Coming and going

@@ -6,13 +6,15 @@ import WireBytes
 /// | state       | meaning                     | leaves by                                                                          |
 /// |-------------|-----------------------------|------------------------------------------------------------------------------------|
 /// | naming      | a name is asked for         | a name → registering                                                               |
-/// | registering | CAP, NICK and USER are sent | 001 → registered; 433, a log-in is required → proving; 432, 433 → naming           |
+/// | registering | CAP, NICK and USER are sent | 001 → registered; 433, a log-in is required → proving; 432, 433 → refused          |
+/// | refused     | the name does not go        | nothing is typed for a moment → naming                                             |
 /// | proving     | a password is asked for     | a password → registering; nothing → naming                                         |
 /// | registered  | the server knows the person |                                                                                    |
 struct PlainRegistration {
     enum State {
         case naming
         case registering
+        case refused
         case proving
         case registered
     }
@@ -22,6 +24,8 @@ struct PlainRegistration {
         case show(ScreenText)
         /// The answer does not go, and another question follows.
         case refuse(String)
+        /// The name does not go. It is asked for again once nothing is typed for a moment.
+        case refuseName(String)
         case askName
         case askPassword
     }
@@ -84,8 +88,7 @@ struct PlainRegistration {
         let name = line.split(whereSeparator: \.isWhitespace).joined(separator: "_")
         guard !name.isEmpty else { return askName() }
         guard !name.hasPrefix("/") else {
-            steps.append(.refuse("First a name, which has no slash in front; /quit leaves."))
-            return askName()
+            return refuseName("First a name, which has no slash in front; /quit leaves.")
         }
         // As at IRC, what stands behind an @ names the client of an account.
         let nick = name.prefix { $0 != "@" }
@@ -95,6 +98,11 @@ struct PlainRegistration {
         state = .registering
         // What the server can do is known before it may refuse the name.
         if hasNegotiated { introduce() } else { say("CAP", "LS", "302") }
+    }
+
+    private mutating func refuseName(_ why: String) {
+        state = .refused
+        steps.append(.refuseName(why))
     }
 
     private static func userName(_ name: String) -> String {
@@ -120,17 +128,13 @@ struct PlainRegistration {
                 "\(wishedNick) is taken. If it is your account, type its password; if not, press Enter for another name."
             )
         }
-        steps.append(.refuse("\(wishedNick) is taken. Choose another name."))
-        askName()
+        refuseName("\(wishedNick) is taken. Choose another name.")
     }
 
     /// 432 ERR_ERRONEUSNICKNAME.
     mutating func nickRefused() {
-        steps.append(
-            .refuse(
-                "\(wishedNick) cannot be a name here. A name is short, begins with a letter, and has no signs but - and _."
-            ))
-        askName()
+        refuseName(
+            "\(wishedNick) cannot be a name here. A name is short, begins with a letter, and has no signs but - and _.")
     }
 
     /// 001 RPL_WELCOME.
@@ -195,8 +199,7 @@ struct PlainRegistration {
 
     private mutating func askPassword(_ why: String) {
         guard takesAccounts || hasServerPassword else {
-            steps.append(.refuse("A password is needed here, and none is taken on this connection."))
-            return askName()
+            return refuseName("A password is needed here, and none is taken on this connection.")
         }
         state = .proving
         hasGivenPassword = false

@@ -175,6 +175,13 @@ struct Terminal {
         return TypedLine(text: editor.take(isKept: purpose == .message && !isHidden), isHidden: isHidden)
     }
 
+    /// What was typed behind the last Enter, where that is known; nil: nothing.
+    mutating func takeBegunLine() -> TypedLine? {
+        guard !editor.isEmpty else { return nil }
+        defer { settleHiding() }
+        return TypedLine(text: editor.take(isKept: false), isHidden: isHidden)
+    }
+
     /// A line is taken for what is asked now, however long ago it was typed.
     ///
     /// - Parameter leadsToSecret: the next question may be about one.
