@@ -102,7 +102,10 @@ extension Learner {
         var answered: LearnedFrame?
         if let login, let leaf = tokenLeaf(login) {
             var maker = maker(for: login)
-            maker.places[leaf.pointer] = "{{access_token}}"
+            let text = leaf.value.string ?? ""
+            maker.places[leaf.pointer] =
+                text.contains(LearnMark.token)
+                ? text.replacing(LearnMark.token, with: "{{access_token}}") : "{{access_token}}"
             send("auth", template(login, maker))
             token = .frame
             reason(

@@ -210,7 +210,7 @@ enum Words {
     /// Whether something called so, with this value, is most probably a token: a name can also be that of another thing.
     static func isToken(_ name: String, _ value: String) -> Bool {
         let isJWT = value.hasPrefix("ey") && value.utf8.count { $0 == UInt8(ascii: ".") } == 2
-        if isJWT || value.hasPrefix("Bearer ") { return true }
+        if isJWT || value.hasPrefix("Bearer ") || value.contains(LearnMark.token) { return true }
         if ["auth", "key", "session"].contains(name) { return isOpaque(value) }
         return tokens.contains(name) || name.hasSuffix("token") || name.hasSuffix("apikey")
     }

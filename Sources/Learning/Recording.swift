@@ -46,7 +46,13 @@ public struct RecordedHeader: Equatable, Sendable {
     public init(name: String, format: String) { (self.name, self.format) = (name, format) }
 
     /// Nil for a field that shows no token.
+    ///
+    /// - Parameter value: as it was sent, or with ``LearnMark/token`` in place of the secret.
     public init?(name: String, value: String) {
+        if value.contains(LearnMark.token) {
+            self.init(name: name, format: value)
+            return
+        }
         let lowered = name.lowercased()
         guard !value.isEmpty, !lowered.hasPrefix("sec-websocket-") else { return nil }
         guard lowered == "authorization" || lowered == "cookie" || Words.isToken(Words.plain(name), value) else {
@@ -55,8 +61,7 @@ public struct RecordedHeader: Equatable, Sendable {
         let words = value.split(separator: " ")
         // A scheme and what it is about, as RFC 9110 §11.6.2 has it.
         let hasScheme = lowered == "authorization" && words.count == 2 && words[0].utf8.allSatisfy(ASCII.isLetter)
-        self.name = name
-        format = hasScheme ? "\(words[0]) {token}" : "{token}"
+        self.init(name: name, format: hasScheme ? "\(words[0]) \(LearnMark.token)" : LearnMark.token)
     }
 }
 
@@ -90,6 +95,8 @@ public enum LearnMark {
     public static let reply = "learn-3"
     public static let edited = "learn-1b"
     public static let emoji = "👍"
+    /// Where a secret stood that is not recorded.
+    public static let token = "{token}"
 
     static let all = [own, other, reply, edited]
 }

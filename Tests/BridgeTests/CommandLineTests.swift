@@ -65,6 +65,13 @@ struct CommandLineTests {
         CommandLineCase("config default", .config(GlobalOptions(), .standard)),
         CommandLineCase("config show --config a", .config(GlobalOptions(configPath: "a"), .show)),
         CommandLineCase("config explain rooms.a.url", .config(GlobalOptions(), .explain(key: "rooms.a.url"))),
+        CommandLineCase(
+            "learn wss://h/ws --token-file t --header X-Org:7 --header=A:b:c --send {}",
+            .learn(
+                LearnOptions(
+                    url: "wss://h/ws",
+                    headers: [LearnHeader(name: "X-Org", value: "7"), LearnHeader(name: "A", value: "b:c")],
+                    tokenFile: "t", sends: ["{}"]))),
         CommandLineCase("autobahn-server --port 7", .autobahnServer(port: 7)),
     ]
 
@@ -106,6 +113,13 @@ struct CommandLineTests {
         UsageCase(
             "--log-level dbug",
             "--log-level \"dbug\" is none of error, warn, info, debug, trace (did you mean \"debug\"?)"),
+        UsageCase("learn wss://h/ws --header X-Org", "--header \"X-Org\" has not the form NAME: VALUE"),
+        UsageCase("learn wss://h/ws --header :7", "--header \":7\" has not the form NAME: VALUE"),
+        UsageCase(
+            "learn --frames f --token-file t", "--proxy, --send, --header and --token-file go with a URL"),
+        UsageCase(
+            "learn wss://h/ws --proxy h:1 --token-file t",
+            "--send, --header and --token-file go without --proxy: there the app logs in"),
         UsageCase("--color sometimes", "--color \"sometimes\" is none of auto, always, never"),
     ]
 

@@ -436,6 +436,15 @@ struct LearnerTests {
             testDescription: "the first frame, by the member's name",
             frame: #"{"op":"login","sessionToken":"s3cret-1"}"#,
             token: .frame),
+        TokenCase(
+            testDescription: "a field without a token's name whose secret was not recorded",
+            headers: [("X-Org", "7"), ("X-Who", "Key {token}")],
+            token: .header(RecordedHeader(name: "X-Who", format: "Key {token}"))),
+        TokenCase(
+            testDescription: "a parameter likewise", url: "wss://h/ws?who={token}&v=2", token: .query("who"),
+            proposed: "wss://h/ws?v=2"),
+        TokenCase(
+            testDescription: "a frame likewise", frame: #"{"op":"login","who":"Key {token}"}"#, token: .frame),
     ]
 
     @Test("what the app showed as a token is found, and the recording keeps no secret of a header", arguments: tokens)

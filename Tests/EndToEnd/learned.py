@@ -419,6 +419,36 @@ def an_edited_description_is_taken_up_without_disconnecting_anybody():
 
 
 @scenario
+def a_live_connection_logs_in_and_writes_its_token_nowhere():
+    with Learned("home") as one:
+        one.write("secret", shapes_app.TOKEN + "\n")
+        process = subprocess.Popen(
+            [peer.BINARY_PATH, "learn", "ws://127.0.0.1:%d/ws" % one.shape.port, "--name", "mine", "--token-file", "secret",
+             "--send", '{"do":"hello","token":"{token}","room":"lobby"}'],
+            cwd=one.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: one.shape.do("people") == 1, "it is in the room")
+        one.shape.do("say ann learn-2")
+        process.stdin.write("\n\n")
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE) == 0, rest
+        process.stdout.close()
+        written = {}
+        for name in ("mine.json", "mine.toml", "mine.frames.jsonl"):
+            with open(one.path(name), encoding="utf-8") as file:
+                written[name] = file.read()
+        for text in [rest, *written.values()]:
+            assert shapes_app.TOKEN not in text, text
+        assert json.loads(written["mine.json"])["encode"]["auth"]["token"] == "{{access_token}}", written
+        assert 'auth = { type = "message", token_file = "secret" }' in written["mine.toml"], written
+        # What is proposed gets in.
+        done = subprocess.run(
+            [peer.BINARY_PATH, "check", "--connect", "--config", "mine.toml"], capture_output=True, text=True,
+            timeout=60, check=False, cwd=one.directory)
+        assert done.returncode == 0, done
+
+
+@scenario
 def a_live_connection_hears_what_comes_in():
     with Learned("echo") as one:
         process = subprocess.Popen(

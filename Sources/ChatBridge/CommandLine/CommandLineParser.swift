@@ -227,6 +227,14 @@ enum CommandLineParser {
         var options = LearnOptions(
             url: split.operands.first, frames: split.value(of: "frames"), proxy: split.value(of: "proxy"),
             sends: split.flags.filter { $0.name == "send" }.map(\.value))
+        options.tokenFile = split.value(of: "token-file")
+        for flag in split.flags where flag.name == "header" {
+            guard let header = LearnHeader(flag.value) else {
+                throw UsageError(message: "--header \"\(flag.value)\" has not the form NAME: VALUE")
+            }
+            options.headers.append(header)
+        }
+        let isOwnConnection = options.tokenFile != nil || !options.headers.isEmpty || !options.sends.isEmpty
         options.name = split.value(of: "name") ?? options.name
         options.directory = split.value(of: "out") ?? options.directory
         guard options.url == nil || options.frames == nil else {
@@ -236,11 +244,11 @@ enum CommandLineParser {
             throw UsageError(
                 message: "\"learn\" needs the URL of a socket, as wss://chat.example.com/ws, or --frames FILE")
         }
-        if options.url == nil, options.proxy != nil || !options.sends.isEmpty {
-            throw UsageError(message: "--proxy and --send go with a URL")
+        if options.url == nil, options.proxy != nil || isOwnConnection {
+            throw UsageError(message: "--proxy, --send, --header and --token-file go with a URL")
         }
-        if options.proxy != nil, !options.sends.isEmpty {
-            throw UsageError(message: "--send goes without --proxy: there the app sends")
+        if options.proxy != nil, isOwnConnection {
+            throw UsageError(message: "--send, --header and --token-file go without --proxy: there the app logs in")
         }
         guard options.name.utf8.allSatisfy({ Self.nameBytes.contains($0) }), (1...40).contains(options.name.utf8.count)
         else { throw UsageError(message: "--name \"\(options.name)\" has other characters than a-z 0-9 _ -") }

@@ -110,14 +110,15 @@ enum CommandTable {
             flags: [
                 CommandFlag("frames", value: "FILE", "a recording or a browser's HAR instead; - is stdin"),
                 CommandFlag("proxy", value: "ADDRESS", "stand between app and backend, on 127.0.0.1:9000"),
+                CommandFlag("token-file", value: "FILE", "the token; else that of CHATBRIDGE_TOKEN[_FILE]"),
+                CommandFlag("header", value: "HEADER", "a header of the handshake, NAME: VALUE (repeatable)"),
                 CommandFlag("send", value: "FRAME", "a frame to send once connected (repeatable)"),
                 CommandFlag("name", value: "NAME", "name of the files and of the dialect; default learned"),
                 CommandFlag("out", value: "DIR", "where to write them; default: here"),
             ],
             details: [
-                "Asks for ten things to be done in the backend's own app, and guesses from the",
-                "frames what they mean. Writes NAME.json, NAME.toml and NAME.frames.jsonl, and",
-                "never over files that exist. With --frames the recording is all there is.",
+                "Asks for ten things to be done in the app, and writes NAME.json, NAME.toml and",
+                "NAME.frames.jsonl. The token replaces {token}; without one it is a bearer token.",
             ], place: .tool),
         CommandRow(
             name: .config, summary: "show the configuration, its defaults, or what a key means",

@@ -14,6 +14,9 @@ struct LearnOptions: Equatable, Sendable {
     var frames: String?
     /// Where the app connects to, as `127.0.0.1:9000`.
     var proxy: String?
+    /// Header fields of the handshake; ``LearnMark/token`` stands for the token in them, in `url` and in `sends`.
+    var headers: [LearnHeader] = []
+    var tokenFile: String?
     /// Frames to send once connected.
     var sends: [String] = []
     var name = "learned"
@@ -49,7 +52,7 @@ enum LearnCommand {
             recording = Recording(parsing: bytes, limits: JSONLimits(maxBytes: maxFileBytes))
         } else {
             do throws(StartError) {
-                recording = try await record(options, output)
+                recording = try await record(options, environment, output)
             } catch {
                 errors("chatbridge: \(error)\n")
                 return ExitCode.unavailable
@@ -75,11 +78,13 @@ enum LearnCommand {
 
     /// Listens, and asks for one step after another.
     private static func record(
-        _ options: LearnOptions, _ output: @escaping @Sendable (String) -> Void
+        _ options: LearnOptions, _ environment: ConfigurationEnvironment,
+        _ output: @escaping @Sendable (String) -> Void
     ) async throws(StartError) -> Recording {
+        let access = options.proxy == nil ? try LearnAccess(options, environment: environment) : nil
         let url: HTTPURL
         do {
-            url = try HTTPURL(parsing: options.url ?? "")
+            url = try HTTPURL(parsing: access?.url.sent ?? options.url ?? "")
         } catch {
             throw StartError(description: "\"\(options.url ?? "")\" is no address of a socket: \(error.sentence)")
         }
@@ -87,7 +92,15 @@ enum LearnCommand {
             let noted: @Sendable (String) -> Void = { output("  (\($0))\n") }
             let loop = try NetworkLoop.start(name: "learn")
             defer { loop.stop() }
-            if let proxy = options.proxy {
+            if let access {
+                let agent = "chatbridge/\(BuildInformation.version)"
+                try await loop.run { transport throws(StartError) in
+                    let source = try LearnClient(url, access, userAgent: agent, noted: noted)
+                    transport.attach(source)
+                    source.begin(transport)
+                }
+                output("What the app itself sends is not seen so; --proxy or --frames see both.\n")
+            } else if let proxy = options.proxy {
                 let colon = proxy.lastIndex(of: ":") ?? proxy.endIndex
                 let host = String(proxy[..<colon])
                 guard let port = Int(proxy[colon...].dropFirst()), !host.isEmpty else {
@@ -99,19 +112,6 @@ enum LearnCommand {
                     return try transport.listen(ListenOptions(host: host, port: port)).1
                 }
                 output("Let the app connect to ws://\(address) or http://\(address) instead of \(url.hostHeader).\n")
-            } else {
-                let agent = "chatbridge/\(BuildInformation.version)"
-                try await loop.run { transport throws(WebSocketHandshakeFailure) in
-                    let source: LearnClient
-                    do {
-                        source = try LearnClient(url, sends: options.sends, userAgent: agent, noted: noted)
-                    } catch {
-                        throw WebSocketHandshakeFailure(sentence: "\(error)")
-                    }
-                    transport.attach(source)
-                    source.begin(transport)
-                }
-                output("What the app itself sends is not seen so; --proxy or --frames see both.\n")
             }
             output("Do what follows, one after another, and press Enter after each; Ctrl-D ends it.\n")
             for step in LearnStep.allCases {
@@ -128,19 +128,19 @@ enum LearnCommand {
     }
 }
 
-private struct WebSocketHandshakeFailure: Error, CustomStringConvertible {
-    var sentence: String
-    var description: String { sentence }
-}
-
 /// The three files of a proposal, none of which replaces another.
 struct LearnedFiles {
     let name: String
     let directory: String
+    /// Those of `--header` that show no token.
+    private let headers: [LearnHeader]
+    private let tokenFile: String
 
     init(_ options: LearnOptions) {
         name = options.name
         directory = options.directory
+        tokenFile = options.tokenFile ?? (directory == "." ? "token" : "\(directory)/token")
+        headers = options.headers.filter { RecordedHeader(name: $0.name, value: $0.value) == nil }
     }
 
     var description: String { "\(directory)/\(name).json" }
@@ -184,6 +184,10 @@ struct LearnedFiles {
             "url = \(string(proposal.url ?? "wss://chat.example.com/ws"))",
         ]
         if let room = proposal.room { lines.append("upstream_room = \(string(room))") }
+        if !headers.isEmpty {
+            let fields = headers.map { "\(string($0.name)) = \(string($0.value))" }
+            lines.append("headers = { \(fields.joined(separator: ", ")) }")
+        }
         var shown: [String]? =
             switch proposal.token {
             case .none: nil
@@ -195,7 +199,7 @@ struct LearnedFiles {
             case .header(let header):
                 ["type = \"header\"", "name = \(string(header.name))", "format = \(string(header.format))"]
             }
-        let file = string(directory == "." ? "token" : "\(directory)/token")
+        let file = string(tokenFile)
         shown?.append("token_file = \(file)")
         lines.append(
             shown.map { "auth = { \($0.joined(separator: ", ")) }      # a file with the token" }

@@ -139,24 +139,27 @@ final class LearnClient: RecordingSource, TransportDelegate {
     private static let connectTimeout = Duration.seconds(10)
 
     private let url: HTTPURL
-    private let sends: [String]
+    private let access: LearnAccess
     private var handshake: WebSocketClientHandshake
     private var connection: WebSocketConnection?
     private var id = ConnectionID(rawValue: 0)
     private var writer = ByteWriter()
     private var randomness = BufferedSystemRandom()
 
-    /// - Parameter sends: frames to send once it is open.
     init(
-        _ url: HTTPURL, sends: [String], userAgent: String, noted: @escaping (String) -> Void
-    ) throws(WebSocketHandshakeError) {
+        _ url: HTTPURL, _ access: LearnAccess, userAgent: String, noted: @escaping (String) -> Void
+    ) throws(StartError) {
         self.url = url
-        self.sends = sends
+        self.access = access
         var random = SystemRandomNumberGenerator()
-        handshake = try WebSocketClientHandshake(
-            url: url, userAgent: userAgent, nonce: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-        )
-        super.init(noted: noted)
+        do {
+            handshake = try WebSocketClientHandshake(
+                url: url, headers: access.headers.map { ($0.name, $0.value.sent) }, userAgent: userAgent,
+                nonce: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+        } catch {
+            throw StartError(description: error.sentence)
+        }
+        super.init { noted(access.withoutToken($0)) }
     }
 
     func begin(_ transport: Transport) {
@@ -178,13 +181,13 @@ final class LearnClient: RecordingSource, TransportDelegate {
             transport.abort(id)
         case .accepted(_, let consumed):
             connection = WebSocketConnection(role: .client, limits: WebSocketLimits(), compression: nil)
-            opened(url.description)
+            opened(access.url.recorded, headers: access.headers.map { ($0.name, $0.value.recorded) })
             noted("connected")
-            for text in sends {
-                let bytes = Array(text.utf8)
-                _ = bytes.withUnsafeBytes { connection?.send(text: $0, output: &writer, using: &randomness) }
+            for text in access.sends {
+                let sent = Array(text.sent.utf8)
+                _ = sent.withUnsafeBytes { connection?.send(text: $0, output: &writer, using: &randomness) }
                 transport.send(id, writer.take())
-                record([FrameTap.Message(isBinary: false, bytes: bytes)], isSent: true, transport)
+                record([FrameTap.Message(isBinary: false, bytes: Array(text.recorded.utf8))], isSent: true, transport)
             }
             received(UnsafeRawBufferPointer(rebasing: bytes[consumed...]), transport)
         }
