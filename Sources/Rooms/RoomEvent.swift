@@ -88,7 +88,7 @@ package enum RoomAnswer {
     /// The process ends: `count` messages remain queued for the restart, this one first.
     case kept(String, count: Int)
     case deliveredLate(String)
-    case notDelivered(String, why: String)
+    case notDelivered(String, why: FailureReason)
     case notStored(String, why: String)
     case actionRefused(ActionRefusal, RefusedAction, msgid: String)
     case reactionStays(why: String)

@@ -202,7 +202,7 @@ struct AckPatternTests {
         stage.outage()
         stage.session.harness.advance(by: .seconds(16 * 60))
         #expect(stage.session.sent() == [])
-        #expect(stage.session.heard(1).contains { $0.contains("whether it arrived is not known") })
+        #expect(stage.session.heard(1).contains { $0.contains("It is not known whether this was delivered") })
         #expect(stage.said(2) == [])
     }
 

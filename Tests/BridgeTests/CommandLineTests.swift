@@ -219,7 +219,7 @@ struct CheckCommandTests {
         ". Deduced from the rules: a backend that lives and answers nothing within 10 s of its first message is"
         + " confirmed by pong instead"
     private static let decides = "the history decides, else the author is told"
-    private static let unknown = "the author is told that it is not known whether it arrived"
+    private static let unknown = "the author is told that it is not known whether it was delivered"
     private static let fills = "what the history has arrived, the rest goes again with the same id"
     private static let repeats = "what was not confirmed goes again with the same id"
     private static let twice =

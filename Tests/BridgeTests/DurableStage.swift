@@ -147,7 +147,7 @@ final class DurableStage {
     /// Whether anybody was told that a message with this text failed.
     func isTold(_ text: String) -> Bool {
         look()
-        return heard.values.joined().contains { $0.contains("Not ") && $0.hasSuffix(": " + text) }
+        return heard.values.joined().contains { $0.contains(" CANNOT_") && $0.hasSuffix(": " + text) }
     }
 
     // MARK: - The disk and the clock

@@ -156,7 +156,7 @@ struct InheritanceTests {
         for line in ["PASS bob@phone:long-enough", "NICK bob", "USER u 0 * :r", "JOIN #lobby"] { next.send(1, line) }
         next.advance(by: .seconds(100))
         let heard = next.takeLines(1)
-        #expect(heard.contains { $0.contains(" 366 ") } && !heard.contains { $0.contains("Not delivered") })
+        #expect(heard.contains { $0.contains(" 366 ") } && !heard.contains { $0.contains("CANNOT_DELIVER") })
     }
 
     @Test("what waited for its backend goes up under the id that it had, once")

@@ -333,8 +333,8 @@ struct SessionConfirmationTests {
         #expect(
             stage.heard(1).contains {
                 $0.contains(
-                    "FAIL PRIVMSG CANNOT_DELIVER #lobby :Not delivered, the link was lost before the backend "
-                        + "answered, and whether it arrived is not known: hello")
+                    "FAIL PRIVMSG CANNOT_DELIVER #lobby :It is not known whether this was delivered, since the link was lost "
+                        + "before the backend answered: hello")
             })
         stage.backend(Self.echo(frame, id: "9"))
         #expect(stage.heard(1).contains { $0.contains("It arrived after all: hello") })
@@ -349,7 +349,10 @@ struct SessionConfirmationTests {
             stage.harness.advance(by: .seconds(1))
             stage.backend(S.message("m\(second)", "talk", at: 10))
         }
-        #expect(stage.heard(1).contains { $0.contains("has not answered, and whether it arrived is not known: hello") })
+        #expect(
+            stage.heard(1).contains {
+                $0.contains("It is not known whether this was delivered, since the backend has not answered: hello")
+            })
         _ = stage.said(2)
         let named = byReference ? #""ref":"\#(Self.id(frame))","ids":[]"# : #""ids":["\#(Self.id(frame))"]"#
         stage.backend(#"{"kind":"receipt","state":"sent",\#(named)}"#)

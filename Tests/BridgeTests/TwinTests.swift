@@ -434,7 +434,7 @@ struct TwinTests {
         _ = stage.raw(2)
         stage.harness.sendFrame(0, "{\"kind\":\"error\",\"ref\":\"\(id)\",\"text\":\"no\"}")
         answerAll(2, on: stage)
-        #expect(!stage.raw(2).contains { $0.contains("Not delivered") })
+        #expect(!stage.raw(2).contains { $0.contains("CANNOT_DELIVER") })
         stage.leave(1)
         answerAll(2, on: stage)
         #expect(stage.raw(2).count { $0.contains("Not delivered, the backend refused it (no): one") } == 1)

@@ -152,7 +152,7 @@ def one_that_stops_echoing(stage):
     for n in range(2):
         say_into(stage, "without %d" % n)
     holds_for(
-        LEARNT + 3, lambda: not told(stage.author, "Not delivered"), "told that it did not arrive, which it did",
+        LEARNT + 3, lambda: not told(stage.author, "CANNOT_DELIVER"), "told that it did not arrive, which it did",
         stage.author, stage.bob)
     stage.backend.echoes = True
     lose_link(stage)

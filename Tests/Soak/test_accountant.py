@@ -313,8 +313,8 @@ class AccountantTests(unittest.TestCase):
         flat = ":r FAIL PRIVMSG CANNOT_DELIVER #%s :Not delivered, it waited too long for the backend: %s"
         plain = ":r NOTICE alice :PRIVMSG CANNOT_STORE #%s: Not taken, the disk is full: %s"
         doubt = (
-            ":r FAIL PRIVMSG CANNOT_DELIVER #%s :Not delivered, the link was lost before the backend answered, and whether it "
-            "arrived is not known: %s")
+            ":r FAIL PRIVMSG CANNOT_DELIVER #%s :It is not known whether this was delivered, since the link was lost before "
+            "the backend answered: %s")
         after = ":r NOTE PRIVMSG DELIVERED_LATE #%s :It arrived after all: %s"
         text = ":r NOTICE alice :PRIVMSG DELIVERED_LATE #%s: It arrived after all: %s"
         for is_there, lines, is_right in (
@@ -810,7 +810,7 @@ class AccountantTests(unittest.TestCase):
                 self.assertEqual(len(story.account().of("reordered")), wrong)
 
     def test_what_arrived_after_its_author_was_told_that_nobody_knows_stands_behind_what_was_said_meanwhile(self):
-        doubt = ":r FAIL PRIVMSG CANNOT_DELIVER #reef :Not delivered, and whether it arrived is not known: %s"
+        doubt = ":r FAIL PRIVMSG CANNOT_DELIVER #reef :It is not known whether this was delivered, since the link was lost: %s"
         for is_told, wrong in ((True, 0), (False, 2)):
             with self.subTest(is_told):
                 story = Story(rooms=("reef",)).talk()

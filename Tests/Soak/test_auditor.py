@@ -751,7 +751,7 @@ def confirmed(name, is_there, taken, learnt, since):
         if WIRES[plan["wire"]]["confirms"]:
             run.tick(20)
     else:
-        run.tell("bob@desk", key, "Whether it arrived is not known")
+        run.tell("bob@desk", key, "It is not known whether this was delivered")
     run.line(name, key, "bob", "bob", text, sent + since + learnt, "bob@desk")
     return run.finish()
 
@@ -895,7 +895,7 @@ class Clean(unittest.TestCase):
 
     def test_doubtful(self):
         run = spoken()
-        run.tell("bob@desk", run.irc("bob@desk", "loft"), "Not delivered, and whether it arrived is not known")
+        run.tell("bob@desk", run.irc("bob@desk", "loft"), "It is not known whether this was delivered")
         self.check(run.finish())
 
     def test_failed_and_late(self):
@@ -980,7 +980,7 @@ class Clean(unittest.TestCase):
         run.tick(1000)
         run.clock.append({"t": run.t - 500, "offset": -70_000})
         key = run.irc("bob@desk", "loft", log=False, show=False)
-        run.tell("bob@desk", key, "Whether it arrived is not known")
+        run.tell("bob@desk", key, "It is not known whether this was delivered")
         run.count += 1
         run.add("loft", {
             "key": key, "nick": "bob", "account": "bob", "text": auditor.named(key) + " words", "time": newest + 1,
@@ -1317,7 +1317,7 @@ class Broken(unittest.TestCase):
     def test_arrived_but_did_not(self):
         run = spoken()
         key = run.irc("bob@desk", "loft", log=False, show=False)
-        run.tell("bob@desk", key, "Not delivered, and whether it arrived is not known")
+        run.tell("bob@desk", key, "It is not known whether this was delivered")
         run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(key))
         self.check(run.finish(), ("up", "told wrong", "live"))
 
@@ -1668,8 +1668,8 @@ class Broken(unittest.TestCase):
         """It may stand behind what its author said later, not in front of what they said before."""
         run = spoken()
         first, second = (run.irc("bob@desk", "loft", show=False) for _ in range(2))
-        run.tell("bob@desk", second, "It is not known whether it arrived", "UNCERTAIN")
-        run.tell("alice@one", second, "It is not known whether it arrived", "UNCERTAIN")
+        run.tell("bob@desk", second, "It is not known whether this was delivered", "UNCERTAIN")
+        run.tell("alice@one", second, "It is not known whether this was delivered", "UNCERTAIN")
         run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(second))
         run.tick(2000)
         for key, entry in ((second, run.logs["loft"][-1]), (first, run.logs["loft"][-2])):
@@ -1735,7 +1735,7 @@ class Broken(unittest.TestCase):
     def test_time_of_what_the_backend_lacks(self):
         run = spoken()
         key = run.irc("bob@desk", "loft", log=False, show=False)
-        run.tell("bob@desk", key, "Whether it arrived is not known")
+        run.tell("bob@desk", key, "It is not known whether this was delivered")
         said = run.t
         run.tick(10_000)
         run.line("loft", key, "bob", "bob", auditor.named(key) + " words", said + 5000, "bob@desk")

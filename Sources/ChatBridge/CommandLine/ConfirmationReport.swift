@@ -44,7 +44,7 @@ struct ConfirmationReport: Equatable {
         case (_, .client, true): return "what the history has arrived, the rest goes again with the same id"
         case (_, .client, false): return "what was not confirmed goes again with the same id"
         case (_, .server, true): return "the history decides, else the author is told"
-        case (_, .server, false): return "the author is told that it is not known whether it arrived"
+        case (_, .server, false): return "the author is told that it is not known whether it was delivered"
         }
     }
 

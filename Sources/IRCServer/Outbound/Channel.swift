@@ -364,7 +364,7 @@ final class Channel {
         case .deliveredLate(let text):
             return note("DELIVERED_LATE", "It arrived after all: " + MessageText.excerpt(text))
         case .notDelivered(let text, let why):
-            return fail("CANNOT_DELIVER", "Not delivered, \(why): " + MessageText.excerpt(text))
+            return fail("CANNOT_DELIVER", "\(why.sentence): " + MessageText.excerpt(text))
         case .notStored(let text, let why): return fail("CANNOT_STORE", why + ": " + MessageText.excerpt(text))
         case .actionRefused(let refusal, let action, let msgid):
             return refusal.line(action == .takeBack ? "REDACT" : "TAGMSG", room.channel, msgid, from: server)

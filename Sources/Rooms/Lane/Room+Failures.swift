@@ -35,7 +35,7 @@ extension Room {
     // MARK: - Giving up
 
     func failed(_ entry: OutboxEntry, why: String, _ lane: SendLane, _ context: RoomsContext) {
-        tell([lane.giveUp(entry, why: why, context)], lane, context)
+        tell([lane.giveUp(entry, why: FailureReason(why), context)], lane, context)
     }
 
     func tell(_ failures: [SendLane.Failure], _ lane: SendLane, _ context: RoomsContext) {

@@ -111,7 +111,7 @@ extension SendLane {
             asked: asked, patience: CatchUp.patience, isOnce: delivery.confirmation == .none, reaches: reaches)
         let repeated = given.filter(\.isRepeated).map { entry in
             let said = entry.complaint.map { "the backend complained of something (\($0)), and its" }
-            return giveUp(entry, why: "\(said ?? "the backend's") history does not have it", context)
+            return giveUp(entry, why: FailureReason("\(said ?? "the backend's") history does not have it"), context)
         }
         return repeated + giveUp(given.filter { !$0.isRepeated }, context)
     }

@@ -32,23 +32,19 @@ extension SendLane {
     /// A failed message whose author is to be notified.
     struct Failure {
         var entry: OutboxEntry
-        /// As a clause.
-        var why: String
+        var why: FailureReason
         /// Its number in ``FailedMessages``; nil: not persisted.
         var number: UInt64?
     }
 
-    static let arrivalOpen = ", and whether it arrived is not known"
-
     // MARK: - Giving up
 
-    final func giveUp(_ entry: OutboxEntry, why: String, _ context: RoomsContext) -> Failure {
-        context.note(
-            .warn, "message-failed", "a message from IRC was not delivered: \(why)", ["room": settings.name])
+    final func giveUp(_ entry: OutboxEntry, why: FailureReason, _ context: RoomsContext) -> Failure {
+        context.note(.warn, "message-failed", why.logSentence, ["room": settings.name])
         let arrived = outbox.arrivedPieces(of: entry)
         outbox.dropPieces(of: entry)
         guard context.isDurable, let id = entry.storedID else { return Failure(entry: entry, why: why) }
-        context.keep(.outboxState(id, .failed, confirmedPieces: arrived, reason: why), about: id)
+        context.keep(.outboxState(id, .failed, confirmedPieces: arrived, reason: why.stored), about: id)
         forget(outbox.fail(entry, reason: why), context)
         return Failure(entry: entry, why: why, number: outbox.failures.newest)
     }
@@ -58,15 +54,15 @@ extension SendLane {
         Self.onceEach(entries).map { giveUp($0, why: Self.reasonOfExpiry($0), context) }
     }
 
-    private static func reasonOfExpiry(_ entry: OutboxEntry) -> String {
-        guard entry.isArrivalOpen else { return "it waited too long for the backend" }
+    private static func reasonOfExpiry(_ entry: OutboxEntry) -> FailureReason {
+        guard entry.isArrivalOpen else { return FailureReason("it waited too long for the backend") }
         let why =
             switch entry.state {
             case .written, .doubtful: "the backend has not answered"
             case .accepting, .queued, .recordingAttempt, .unknownAfterDisconnect:
                 "the link was lost before the backend answered"
             }
-        return why + arrivalOpen
+        return FailureReason(why, isArrivalOpen: true)
     }
 
     private func forget(_ items: [FailedMessages.Item], _ context: RoomsContext) {
@@ -111,7 +107,8 @@ extension SendLane {
         for item in told {
             guard let id = item.entry.storedID else { continue }
             context.keep(
-                .outboxState(id, .told, confirmedPieces: item.entry.confirmedPieces, reason: item.reason), about: id)
+                .outboxState(id, .told, confirmedPieces: item.entry.confirmedPieces, reason: item.reason.stored),
+                about: id)
         }
         forget(forgotten, context)
     }

@@ -136,7 +136,9 @@ package class SendLane {
             case .unsupported(let reason):
                 if let refused = outbox.removeNext() {
                     failures.append(
-                        giveUp(refused, why: "the backend's format cannot carry it (\(reason.rawValue))", context))
+                        giveUp(
+                            refused,
+                            why: FailureReason("the backend's format cannot carry it (\(reason.rawValue))"), context))
                 }
             }
         }
@@ -258,7 +260,7 @@ package class SendLane {
     final func giveUpAll(why: String, _ context: RoomsContext) -> [Failure] {
         pendingReceipts = []
         return Self.onceEach(outbox.takeAll()).map {
-            giveUp($0, why: $0.isArrivalOpen ? why + Self.arrivalOpen : why, context)
+            giveUp($0, why: FailureReason(why, isArrivalOpen: $0.isArrivalOpen), context)
         }
     }
 

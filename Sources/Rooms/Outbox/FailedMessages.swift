@@ -12,8 +12,7 @@ struct FailedMessages {
         /// Grows in the order of giving up.
         var number: UInt64
         var entry: OutboxEntry
-        /// A part of a sentence.
-        var reason: String
+        var reason: FailureReason
         /// The author was certainly notified, or the failure is not persisted.
         var isTold: Bool
     }
@@ -34,7 +33,7 @@ struct FailedMessages {
     var untold: [Item] { items.filter { !$0.isTold } }
 
     /// - Returns: the items that are dropped for it.
-    mutating func remember(_ entry: OutboxEntry, reason: String = "", isTold: Bool) -> [Item] {
+    mutating func remember(_ entry: OutboxEntry, reason: FailureReason = FailureReason(""), isTold: Bool) -> [Item] {
         guard let id = entry.message.id else { return [] }
         if ids.contains(id), let index = items.firstIndex(where: { $0.entry.message.id == id }) { forget(at: index) }
         var entry = entry

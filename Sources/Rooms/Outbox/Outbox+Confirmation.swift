@@ -45,7 +45,7 @@ extension Outbox {
     }
 
     /// Retains a failed message until its author is notified. Returns the items dropped for it.
-    mutating func fail(_ entry: OutboxEntry, reason: String) -> [FailedMessages.Item] {
+    mutating func fail(_ entry: OutboxEntry, reason: FailureReason) -> [FailedMessages.Item] {
         failures.remember(entry, reason: reason, isTold: false)
     }
 

@@ -18,8 +18,8 @@ extension Outbox {
             let entry = OutboxEntry(left, acceptedAt: accepted, settings)
             switch left.state {
             case .queued, .written, .delivered: entries.append(entry)
-            case .failed: _ = failures.remember(entry, reason: left.reason ?? "", isTold: false)
-            case .told: _ = failures.remember(entry, reason: left.reason ?? "", isTold: true)
+            case .failed: _ = failures.remember(entry, reason: FailureReason(stored: left.reason ?? ""), isTold: false)
+            case .told: _ = failures.remember(entry, reason: FailureReason(stored: left.reason ?? ""), isTold: true)
             }
         }
         restore(entries)
