@@ -5,7 +5,7 @@ import WireBytes
 // A room whose configuration was read again.
 
 extension Room {
-    /// Uses other settings at once.
+    /// Uses other settings at once. Files of credentials may be others too, which the settings do not show.
     ///
     /// - Parameter reconnects: the links are opened anew, as after an outage: messages wait, and what was missed is fetched.
     package func reload(_ settings: RoomSettings, reconnects: Bool, _ context: RoomsContext) {
@@ -16,6 +16,8 @@ extension Room {
             for own in own.sorted {
                 handle(own.link.reopen(reason, restartsTry: true, context).events, from: own, context)
             }
+        } else {
+            for link in [link] + own.sorted.map(\.link) { context.drive(link) { link.lookForCredentials(&$0) } }
         }
         switch settings.connect {
         case .always:

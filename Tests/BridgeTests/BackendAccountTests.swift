@@ -339,6 +339,24 @@ struct BackendAccountTests {
         #expect(!lines.contains { $0.contains("wrong-secret") })
     }
 
+    @Test("a reload looks for another password at once")
+    func reloadLooksForSecrets() throws {
+        let world = try world(password: "wrong-secret")
+        _ = world.server.takeLog()
+        world.harness.advance(by: .seconds(63))
+        let settings = world.harness.bridge.settings
+        func reload() {
+            world.harness.perform { $0.reload(settings, reconnecting: [], backends: [], now: $1) }
+        }
+        reload()
+        #expect(world.server.takeLog() == [], "the same is not tried")
+        world.harness.accounts.secrets[0] = .success(.login(user: "bridge", password: "hunter2-secret"))
+        reload()
+        world.harness.advance(by: .milliseconds(1))
+        #expect(world.server.takeLog() == ["/login", "/me"])
+        #expect(world.isUp(0) && world.isUp(1))
+    }
+
     @Test("a changed password is tried at once, and the rooms come up")
     func passwordChanged() throws {
         let world = try world(password: "wrong-secret")

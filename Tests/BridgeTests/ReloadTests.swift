@@ -72,6 +72,39 @@ struct ReloadTests {
         }
     }
 
+    @Test("a link whose credentials were refused looks for others at once: settings do not show that a file changed")
+    func looksForCredentials() throws {
+        func token(_ text: String) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
+            .success(UpstreamCredentials(headers: [.init(name: "Authorization", value: "Bearer \(text)")]))
+        }
+        var room = try RoomSettings.stub("lobby")
+        room.authenticates = true
+        let settings = BridgeSettings(serverName: "bridge", instanceID: "t", rooms: [room])
+        let harness = BridgeHarness(settings: settings)
+        harness.acceptsConnections = false
+        harness.credentials[0] = token("wrong")
+        harness.start()
+        for _ in 0..<2 {
+            harness.refuse(0, status: 401)
+            harness.advance(by: .milliseconds(1))
+        }
+        let status = try #require(harness.bridge.status(now: harness.clock.now).rooms.first)
+        #expect(status.awaitsCredentials)
+        #expect(status.retryIn.map { $0 > .seconds(800) } == true)
+        func reload() {
+            harness.perform { $0.reload(settings, reconnecting: [], backends: [], now: $1) }
+            harness.advance(by: .milliseconds(1))
+        }
+        reload()
+        #expect(harness.upstreams[0].connectCount == 2, "the same are not tried")
+        harness.credentials[0] = token("right")
+        reload()
+        #expect(harness.upstreams[0].connectCount == 3)
+        harness.accept(0)
+        #expect(harness.bridge.roomStates[0].isUp)
+        #expect(harness.bridge.status(now: harness.clock.now).rooms.first?.awaitsCredentials == false)
+    }
+
     @Test("nothing that is the same is touched")
     func same() throws {
         let stage = try Stage()

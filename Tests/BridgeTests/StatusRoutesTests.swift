@@ -168,6 +168,16 @@ struct StatusRoutesTests {
                 }
             }, "error room lobby: down for 90 s: the server answered 503; next try in 2 min"
         ),
+        (
+            {
+                try status {
+                    $0.state.link = .waiting
+                    $0.state.reason = "the server answered 401"
+                    ($0.since, $0.retryIn, $0.awaitsCredentials) = (ago(90), .seconds(840), true)
+                }
+            },
+            "error room lobby: down for 90 s: the server answered 401; next try in 14 min, or within 10 s of other credentials"
+        ),
         ({ try status { $0.tokenEndsAt = ago(120) } }, "error room lobby: its token ended 2 min ago"),
         ({ try status { $0.tokenEndsAt = ago(-20) } }, "warning room lobby: its token ends in 20 s"),
         ({ try status { $0.tokenEndsAt = ago(-50) } }, nil),

@@ -25,6 +25,7 @@ extension Bridge {
             if backend.authenticates, !backend.isOnDemand { context.drive(account) { account.start(&$0) } }
             if let former { replace(former, by: account) }
         }
+        for account in backends.all { settle(account) { $0.lookForSecrets(&$1) } }
         irc.reload(settings, reconnecting: reconnecting)
         finishIfIdle()
     }

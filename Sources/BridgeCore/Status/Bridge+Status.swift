@@ -56,7 +56,8 @@ extension Bridge {
         let retryIn = link.state == .waiting ? link.retryAt.map { max(.zero, $0 - now.monotonic) } : nil
         return RoomStatus(
             state: state(of: room), channel: room.channel, host: room.settings.url.host,
-            since: began.map { Self.wall($0, now) }, retryIn: retryIn, roundTrip: link.roundTrip,
+            since: began.map { Self.wall($0, now) }, retryIn: retryIn,
+            awaitsCredentials: link.awaitsCredentials, roundTrip: link.roundTrip,
             upstreamUsers: room.upstreamCount, clients: room.locals.count, queued: room.waitingCountOfAll,
             queueLimit: room.settings.queueMaxMessages,
             oldestQueuedFor: room.waitingSince.map { now.monotonic - $0 },

@@ -32,6 +32,8 @@ public struct RoomStatus: Equatable, Sendable {
     public var since: ChatTimestamp?
     /// Until the next try; nil where none is planned.
     public var retryIn: Duration?
+    /// It comes sooner where there are other credentials than the refused ones.
+    public var awaitsCredentials: Bool
     /// Between a ping and its answer, the last one of this session.
     public var roundTrip: Duration?
     /// Users of the backend in the room, as far as the bridge knows them.

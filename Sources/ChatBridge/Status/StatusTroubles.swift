@@ -110,7 +110,8 @@ extension StatusTrouble {
         var found: [StatusTrouble] = []
         if !room.state.isUp, let reason = room.state.reason, room.state.link != .stopped {
             let since = room.since.map { " for \(spoken(seconds(from: $0, to: now)))" } ?? ""
-            let next = room.retryIn.map { "; next try in \(spoken($0.components.seconds))" } ?? ""
+            let sooner = room.awaitsCredentials ? ", or within 10 s of other credentials" : ""
+            let next = room.retryIn.map { "; next try in \(spoken($0.components.seconds))\(sooner)" } ?? ""
             found.append(
                 StatusTrouble(kind: .link, level: .error, name: name, text: "down\(since): \(reason)\(next)"))
         }

@@ -236,6 +236,13 @@ package final class BackendAccount {
         return takeEvents()
     }
 
+    /// Other name and password than the refused ones may be there: they are looked for now.
+    package func lookForSecrets(_ turn: inout Turn) -> [BackendEvent] {
+        if case .refused = state { nextLookAt = turn.now.monotonic }
+        arm(&turn)
+        return takeEvents()
+    }
+
     /// The backend accepted this room's credentials.
     package func accepted(by room: RoomID) {
         guard let shown = issued[room] else { return }

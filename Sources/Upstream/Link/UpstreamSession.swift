@@ -203,6 +203,8 @@ package final class UpstreamSession {
     package private(set) var retryAt: MonotonicInstant?
     /// The wait is that for refused credentials, and ends early when there are others.
     private var isWaitingForCredentials = false
+    /// The next attempt comes before ``retryAt`` where there are other credentials.
+    package var awaitsCredentials: Bool { state == .waiting && isWaitingForCredentials }
     package private(set) var lastReason: String?
     /// The status with which the last handshake was refused; nil: it was not, or not by a status.
     package private(set) var lastStatus: Int?
@@ -859,6 +861,11 @@ package final class UpstreamSession {
         }
         start(&turn)
         return (outcome, takeEvents())
+    }
+
+    /// Others than the refused credentials may be there: they are looked for now.
+    package func lookForCredentials(_ turn: inout Turn) {
+        if awaitsCredentials { turn.set(.link(room), at: turn.now.monotonic) }
     }
 
     private func replace(_ reason: String, _ turn: inout Turn) {
