@@ -97,6 +97,8 @@ public struct CustomDialect: Dialect {
         public var decoded: DecodedFrame
         /// The place in `decode` of the rule that matched; nil when none did.
         public var rule: Int?
+        /// What of that rule a dropped frame did not fit: a field, or `each`.
+        public var field: String?
         /// The room of an event that was left out for it.
         public var otherRoom: String?
     }
@@ -107,15 +109,20 @@ public struct CustomDialect: Dialect {
     }
 
     private func explainJSON(_ frame: UnsafeRawBufferPointer, _ context: DialectContext) -> Explanation {
-        let (decoded, rule) = definition.rules.decode(frame, context)
+        let (decoded, rule, field) = definition.rules.decode(frame, context)
         if case .event(let event) = decoded, context.otherRoom(in: event) == nil {
-            return Explanation(decoded: decoded, rule: rule)
+            return Explanation(decoded: decoded, rule: rule, field: field)
         }
         guard let events = decoded.events,
             let otherRoom = events.lazy.compactMap({ context.otherRoom(in: $0) }).first
-        else { return Explanation(decoded: decoded, rule: rule) }
+        else { return Explanation(decoded: decoded, rule: rule, field: field) }
         return Explanation(
             decoded: .events(events.compactMap { context.withoutOtherRooms($0) }), rule: rule, otherRoom: otherRoom)
+    }
+
+    public func dropPlace(of frame: UnsafeRawBufferPointer, context: DialectContext) -> DropPlace? {
+        let explanation = explain(frame, context: context)
+        return explanation.rule.map { DropPlace(rule: $0, field: explanation.field) }
     }
 
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {

@@ -150,7 +150,12 @@ struct CustomRule: Sendable {
 /// The result of one rule and one frame or element.
 enum CustomOutcome {
     case event(ChatEvent)
-    case dropped(DropReason)
+    /// `at`: the part of the rule that the frame did not fit; of fields of which one is needed, all.
+    case dropped(DropReason, at: String)
+
+    static func missing(_ fields: CustomFieldName...) -> Self {
+        .dropped(.missingField, at: fields.map(\.text).joined(separator: " or "))
+    }
 }
 
 struct CustomRules: Sendable {
@@ -170,17 +175,19 @@ struct CustomRules: Sendable {
     /// Replaces the string at `pointer` by the document inside it.
     mutating func unwrap(_ pointer: JSONPointer, _ kind: CustomUnwrap) { pointers.unwrap(pointer, kind) }
 
-    /// - Returns: the decoded frame, and the index of the rule that matched.
-    func decode(_ frame: UnsafeRawBufferPointer, _ context: DialectContext) -> (decoded: DecodedFrame, rule: Int?) {
+    /// `rule`: the index of the one that matched. `field`: what of it the dropped frame did not fit.
+    typealias Decoded = (decoded: DecodedFrame, rule: Int?, field: String?)
+
+    func decode(_ frame: UnsafeRawBufferPointer, _ context: DialectContext) -> Decoded {
         pointers.withSlots { slots in
             var scratch = CustomScratch()
             let isContainer: Bool
             do throws(JSONError) {
                 isContainer = try pointers.fill(slots, from: frame, &scratch)
             } catch {
-                return (.dropped(.malformed, typeKey: nil), nil)
+                return (.dropped(.malformed, typeKey: nil), nil, nil)
             }
-            guard isContainer else { return (.dropped(.notObject, typeKey: nil), nil) }
+            guard isContainer else { return (.dropped(.notObject, typeKey: nil), nil, nil) }
             return decode(slots, context)
         }
     }
@@ -194,29 +201,27 @@ struct CustomRules: Sendable {
         }
     }
 
-    private func decode(
-        _ slots: CustomPointerTree.Slots, _ context: DialectContext
-    ) -> (decoded: DecodedFrame, rule: Int?) {
+    private func decode(_ slots: CustomPointerTree.Slots, _ context: DialectContext) -> Decoded {
         // Who we are, where the frame says it, holds for the rest of it.
         var context = context
         var events: [ChatEvent] = readyMatch?.holds(slots) == true ? [.ready(ChatReady())] : []
         var speaker: Int?
         // Reading one thing of several is enough; what else a frame may have is missing in some.
         var isUnderstood = false
-        var reason: DropReason?
+        var flaw: (reason: DropReason, rule: Int, field: String)?
         for index in rules.indices where rules[index].match.holds(slots) {
             let isLast = !rules[index].isFollowed
             switch apply(rules[index], slots, context) {
             case .one(let event):
                 // Without an array, as nearly always.
-                if isLast, events.isEmpty, !isUnderstood { return (.event(event), speaker ?? index) }
+                if isLast, events.isEmpty, !isUnderstood { return (.event(event), speaker ?? index, nil) }
                 if case .account(let person) = event { context.addSelf(person) }
                 events.append(event)
                 isUnderstood = true
             case .several(let more):
                 events += more
                 isUnderstood = true
-            case .dropped(let why): reason = reason ?? why
+            case .dropped(let why, let field): flaw = flaw ?? (why, index, field)
             }
             speaker = speaker ?? index
             if isLast { break }
@@ -238,7 +243,7 @@ struct CustomRules: Sendable {
         /// Without an array, as nearly always.
         case one(ChatEvent)
         case several([ChatEvent])
-        case dropped(DropReason)
+        case dropped(DropReason, at: String)
     }
 
     private func apply(_ rule: CustomRule, _ slots: CustomPointerTree.Slots, _ context: DialectContext) -> Applied {
@@ -247,10 +252,10 @@ struct CustomRules: Sendable {
         guard let each = rule.each else {
             switch make(rule.kind, rule.fields, values, context) {
             case .event(let event): return .one(event)
-            case .dropped(let reason): return .dropped(reason)
+            case .dropped(let reason, let field): return .dropped(reason, at: field)
             }
         }
-        guard let array = values[each.slot], array.kind == .array else { return .dropped(.wrongType) }
+        guard let array = values[each.slot], array.kind == .array else { return .dropped(.wrongType, at: "each") }
         var events: [ChatEvent] = []
         var messages: [ChatMessage] = []
         values.forEach(of: array.elements, each.pointers) { values in
@@ -270,7 +275,8 @@ struct CustomRules: Sendable {
         _ kind: CustomEventKind, _ fields: CustomFields, _ values: CustomValues, _ context: DialectContext
     ) -> CustomOutcome {
         switch kind {
-        case .message: return fields.message(values, context).map { .event(.message($0)) } ?? .dropped(.missingField)
+        case .message:
+            return fields.message(values, context).map { .event(.message($0)) } ?? .missing(.text, .attachments)
         case .edit: return edit(fields, values, context)
         case .delete: return delete(fields, values)
         case .reaction: return reaction(fields, values, context)
@@ -280,7 +286,7 @@ struct CustomRules: Sendable {
         case .leave: return membership(fields, values, context, ChatEvent.leave)
         case .presence: return presence(fields, values)
         case .system:
-            guard let text = fields.text(.text, values) else { return .dropped(.missingField) }
+            guard let text = fields.text(.text, values) else { return .missing(.text) }
             let (id, room, at) = (fields.id(.id, values), fields.room(values), fields.time(.at, values))
             return .event(.system(ChatSystemNotice(text: text, id: id, room: room, at: at)))
         case .topic:
@@ -288,7 +294,7 @@ struct CustomRules: Sendable {
             return .event(.topic(ChatTopic(text: fields.text(.text, values) ?? "", room: fields.room(values))))
         case .account:
             let person = fields.person(.userID, .userName, values)
-            guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+            guard person.id != nil || person.name != nil else { return .missing(.userID, .userName) }
             return .event(.account(person))
         case .history:
             let messages = fields.messages(values, context)
@@ -299,7 +305,7 @@ struct CustomRules: Sendable {
         case .auth: return auth(fields, values)
         case .error:
             let (code, text) = (fields.nonEmpty(.code, values), fields.nonEmpty(.text, values))
-            guard code != nil || text != nil else { return .dropped(.missingField) }
+            guard code != nil || text != nil else { return .missing(.code, .text) }
             let isFatal = fields.flag(.fatal, values)
             return .event(
                 .error(
@@ -310,14 +316,13 @@ struct CustomRules: Sendable {
                         roomState: fields.text(.roomState, values).flatMap(ChatError.RoomState.init(rawValue:)))))
         case .ping: return .event(.ping(ref: fields.ref(values)))
         case .pong: return .event(.pong(ref: fields.ref(values)))
-        case .ignore: return .dropped(.unsupported)
+        case .ignore: return .dropped(.unsupported, at: "event")
         }
     }
 
     private func edit(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
-        guard let id = fields.id(.id, values), let text = fields.text(.text, values) else {
-            return .dropped(.missingField)
-        }
+        guard let id = fields.id(.id, values) else { return .missing(.id) }
+        guard let text = fields.text(.text, values) else { return .missing(.text) }
         let person = fields.sender(values)
         return .event(
             .edit(
@@ -328,18 +333,19 @@ struct CustomRules: Sendable {
 
     private func delete(_ fields: CustomFields, _ values: CustomValues) -> CustomOutcome {
         let ids = fields.ids(.ids, values)
-        guard !ids.isEmpty else { return .dropped(.missingField) }
+        guard !ids.isEmpty else { return .missing(.ids) }
         return .event(.delete(ChatDelete(ids: ids, room: fields.room(values), sender: fields.sender(values))))
     }
 
     private func reaction(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
-        guard let target = fields.id(.target, values), let emoji = fields.nonEmpty(.emoji, values) else {
-            return .dropped(.missingField)
-        }
+        guard let target = fields.id(.target, values) else { return .missing(.target) }
+        guard let emoji = fields.nonEmpty(.emoji, values) else { return .missing(.emoji) }
         var operation = ChatReaction.Operation.add
         if fields.has(.op) {
-            guard let text = fields.text(.op, values) else { return .dropped(.missingField) }
-            guard let word = ChatReaction.Operation(rawValue: text) else { return .dropped(.wrongType) }
+            guard let text = fields.text(.op, values) else { return .missing(.op) }
+            guard let word = ChatReaction.Operation(rawValue: text) else {
+                return .dropped(.wrongType, at: CustomFieldName.op.text)
+            }
             operation = word
         }
         let person = fields.sender(values)
@@ -365,7 +371,7 @@ struct CustomRules: Sendable {
     private func receipt(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
         word(.state, fields, values) { (state: ChatReceipt.State) in
             let ids = fields.ids(.ids, values)
-            guard !ids.isEmpty else { return .dropped(.missingField) }
+            guard !ids.isEmpty else { return .missing(.ids) }
             let person = fields.person(.byID, .byName, values)
             return .event(
                 .receipt(
@@ -380,7 +386,7 @@ struct CustomRules: Sendable {
         _ event: (ChatMembership) -> ChatEvent
     ) -> CustomOutcome {
         let person = fields.person(.userID, .userName, values)
-        guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+        guard person.id != nil || person.name != nil else { return .missing(.userID, .userName) }
         return .event(
             event(
                 ChatMembership(
@@ -391,7 +397,7 @@ struct CustomRules: Sendable {
     private func presence(_ fields: CustomFields, _ values: CustomValues) -> CustomOutcome {
         word(.state, fields, values) { (state: ChatPresence.State) in
             let person = fields.person(.userID, .userName, values)
-            guard person.id != nil || person.name != nil else { return .dropped(.missingField) }
+            guard person.id != nil || person.name != nil else { return .missing(.userID, .userName) }
             return .event(.presence(ChatPresence(user: person, state: state, room: fields.room(values))))
         }
     }
@@ -406,8 +412,8 @@ struct CustomRules: Sendable {
     private func word<Word: RawRepresentable>(
         _ name: CustomFieldName, _ fields: CustomFields, _ values: CustomValues, _ make: (Word) -> CustomOutcome
     ) -> CustomOutcome where Word.RawValue == String {
-        guard let text = fields.text(name, values) else { return .dropped(.missingField) }
-        guard let word = Word(rawValue: text) else { return .dropped(.wrongType) }
+        guard let text = fields.text(name, values) else { return .missing(name) }
+        guard let word = Word(rawValue: text) else { return .dropped(.wrongType, at: name.text) }
         return make(word)
     }
 }

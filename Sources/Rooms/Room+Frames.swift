@@ -40,7 +40,9 @@ extension Room {
         return at.milliseconds > context.now.wall.milliseconds + HistoryPage.credibleLead ? context.now.wall : at
     }
 
-    func frameDropped(_ reason: DropReason, byteCount: Int, typeKey: String?, _ context: RoomsContext) {
+    func frameDropped(
+        _ reason: DropReason, byteCount: Int, typeKey: String?, _ place: DropPlace?, _ context: RoomsContext
+    ) {
         let count = report.dropped(reason)
         // The first ten are logged in full, then every thousandth.
         guard count <= 10 || count % 1000 == 0 else { return }
@@ -49,7 +51,7 @@ extension Room {
             [
                 "room": settings.name, "reason": reason.rawValue, "length": String(byteCount),
                 "type": typeKey.map { String(link.printable($0).prefix(40)) } ?? "",
-                "count": String(count),
+                "rule": place.map { String($0.rule) } ?? "", "field": place?.field ?? "", "count": String(count),
             ])
     }
 

@@ -22,8 +22,8 @@ extension Room {
                 chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
             case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: lane, context)
-            case .dropped(let reason, let byteCount, let typeKey):
-                frameDropped(reason, byteCount: byteCount, typeKey: typeKey, context)
+            case .dropped(let reason, let byteCount, let typeKey, let place):
+                frameDropped(reason, byteCount: byteCount, typeKey: typeKey, place, context)
             case .stopped: linkStopped(context)
             }
         }

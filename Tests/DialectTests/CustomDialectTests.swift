@@ -122,6 +122,45 @@ struct CustomDialectTests {
         #expect(decoded == .events([.message(ChatMessage(text: row.event))]))
     }
 
+    @Test(
+        "a dropped frame says which rule it did not fit, and at what",
+        arguments: [
+            (#"{"k":"msg"}"#, 0, "text or attachments"), (#"{"k":"edit","t":"hi"}"#, 1, "id"),
+            (#"{"k":"edit","i":1}"#, 1, "text"), (#"{"k":"list","l":7}"#, 2, "each"),
+            (#"{"k":"type","s":"maybe"}"#, 3, "state"), (#"{"k":"type"}"#, 3, "state"),
+            (#"{"k":"sent"}"#, 4, "ids"), (#"{"k":"other","t":"hi"}"#, nil, nil), ("7", nil, nil),
+            (#"{"k":"msg","t":"hi"}"#, 0, nil),
+        ] as [(String, Int?, String?)])
+    func dropPlaces(_ frame: String, _ rule: Int?, _ field: String?) throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"decode":[
+             {"when":{"/k":"msg"},"event":"message","fields":{"text":"/t"}},
+             {"when":{"/k":"edit"},"event":"edit","fields":{"id":"/i","text":"/t"}},
+             {"when":{"/k":"list"},"event":"join","each":"/l","fields":{"user.id":"/id"}},
+             {"when":{"/k":"type"},"event":"typing","fields":{"state":"/s"}},
+             {"when":{"/k":"sent"},"event":"receipt","fields":{"state":{"const":"sent"},"ids":"/i"}}]}
+            """#)
+        let explanation = Array(frame.utf8).withUnsafeBytes {
+            dialect.explain($0, context: DialectContext(room: "room"))
+        }
+        #expect(explanation.rule == rule)
+        #expect(explanation.field == field)
+    }
+
+    @Test("a frame that several rules read is dropped by the first of them")
+    func firstDropPlace() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"decode":[{"event":"self","fields":{"user.id":"/me"},"then":"continue"},
+                       {"event":"topic","fields":{"text":"/t"},"when":{"/t":{"exists":true}}}]}
+            """#)
+        let explanation = Array("{}".utf8).withUnsafeBytes {
+            dialect.explain($0, context: DialectContext(room: "room"))
+        }
+        #expect(explanation.rule == 0 && explanation.field == "user.id or user.name")
+    }
+
     @Test("annotations are read as texts; what is not there, or empty, is left out, and what is long is cut")
     func annotations() throws {
         let dialect = try Self.dialect(

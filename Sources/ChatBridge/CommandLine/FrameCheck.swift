@@ -168,6 +168,7 @@ struct FrameCheck {
             }
             if let explanation = (dialect as? CustomDialect)?.explain(bytes, context: context) {
                 if let rule = explanation.rule { members.append(.init("rule", .integer(Int64(rule)))) }
+                if let field = explanation.field { members.append(.init("field", .string(field))) }
                 if let room = explanation.otherRoom { members.append(.init("other_room", .string(room))) }
             }
             if dialect.traits.repliesByRule {

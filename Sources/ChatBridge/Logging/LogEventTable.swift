@@ -295,7 +295,7 @@ enum LogEventTable {
         LogEvent(
             "frame-dropped", .warn,
             means: "a frame was not understood",
-            remedy: "`chatbridge check --frame` shows how frames are decoded; check `dialect`"),
+            remedy: "`chatbridge check --frame` shows how frames are decoded; check `dialect`, or `rule` and `field`"),
         LogEvent("own-link-up", .info, means: "an account is linked to the backend as itself"),
         LogEvent(
             "own-link-lost", .warn, .info,

@@ -22,11 +22,15 @@ public protocol Dialect: Sendable {
     /// Replies that a frame requires by rule, besides its events; only for a dialect whose traits have them.
     func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame]
 
+    /// Where a description dropped this frame; nil: by no rule of one.
+    func dropPlace(of frame: UnsafeRawBufferPointer, context: DialectContext) -> DropPlace?
+
     /// The calls beside the socket; nil when there are none.
     var calls: (any DialectCalls)? { get }
 }
 
 extension Dialect {
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] { [] }
+    public func dropPlace(of frame: UnsafeRawBufferPointer, context: DialectContext) -> DropPlace? { nil }
     public var calls: (any DialectCalls)? { nil }
 }

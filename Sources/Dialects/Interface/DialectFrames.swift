@@ -11,6 +11,16 @@ public enum DropReason: String, Sendable, CaseIterable {
     case tooLong = "too-long"
 }
 
+/// Where a description dropped a frame. It has nothing of the frame, so that it can be logged.
+public struct DropPlace: Equatable, Sendable {
+    /// The place of the rule in `decode`, from 0.
+    public var rule: Int
+    /// What of the rule the frame did not fit.
+    public var field: String?
+
+    public init(rule: Int, field: String?) { (self.rule, self.field) = (rule, field) }
+}
+
 public enum DecodedFrame: Sendable {
     /// Understood: one event, as nearly always; without an array, which would cost as much as the rest.
     case event(ChatEvent)

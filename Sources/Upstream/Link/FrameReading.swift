@@ -31,7 +31,8 @@ struct FrameReading {
         case .dropped(let reason, let typeKey):
             // A frame whose only purpose was an answer is not unknown.
             if wantsAnswer, reason == .unknownType { return }
-            events.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey))
+            let place = dialect.dropPlace(of: payload, context: context)
+            events.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey, place: place))
         }
     }
 

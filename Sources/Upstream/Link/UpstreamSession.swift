@@ -88,7 +88,7 @@ package enum LinkEvent: Equatable {
     case loginRenewed(isLate: Bool)
     /// The peer has answered a ping that was sent then, so it has read the first `frameCount` frames of this session.
     case pong(sentAt: MonotonicInstant, frameCount: UInt64)
-    case dropped(DropReason, byteCount: Int, typeKey: String?)
+    case dropped(DropReason, byteCount: Int, typeKey: String?, place: DropPlace?)
     /// The Close was answered, or is no longer waited for.
     case stopped
 }
