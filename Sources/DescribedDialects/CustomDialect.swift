@@ -125,6 +125,18 @@ public struct CustomDialect: Dialect {
         return explanation.rule.map { DropPlace(rule: $0, field: explanation.field) }
     }
 
+    public var readyCondition: String? {
+        if definition.rules.readyMatch != nil { return "ready_when" }
+        return definition.rules.rules.firstIndex { $0.kind == .ready }.map { "rule \($0)" }
+    }
+
+    public func readyValues(in frame: UnsafeRawBufferPointer) -> String {
+        if definition.frames == .prefixed {
+            return CustomPrefix.withJSON(of: frame) { definition.rules.readyValues(in: $0) }
+        }
+        return definition.rules.readyValues(in: frame)
+    }
+
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] {
         let replies = definition.replies
         guard !replies.rules.isEmpty else { return [] }

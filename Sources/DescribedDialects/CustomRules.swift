@@ -226,9 +226,35 @@ struct CustomRules: Sendable {
             speaker = speaker ?? index
             if isLast { break }
         }
-        if events.count == 1 { return (.event(events[0]), speaker) }
-        if isUnderstood || !events.isEmpty { return (.events(events), speaker) }
-        return (.dropped(reason ?? .unknownType, typeKey: typeKey(slots)), speaker)
+        if events.count == 1 { return (.event(events[0]), speaker, nil) }
+        if isUnderstood || !events.isEmpty { return (.events(events), speaker, nil) }
+        return (
+            .dropped(flaw?.reason ?? .unknownType, typeKey: typeKey(slots)), flaw?.rule ?? speaker, flaw?.field
+        )
+    }
+
+    /// The values in the places of the condition for a usable session.
+    func readyValues(in frame: UnsafeRawBufferPointer) -> String {
+        guard let match = readyMatch ?? rules.first(where: { $0.kind == .ready })?.match else { return "" }
+        return pointers.withSlots { slots in
+            var scratch = CustomScratch()
+            guard (try? pointers.fill(slots, from: frame, &scratch)) == true else { return "no JSON" }
+            var shown: Set<Int> = []
+            let values = match.conditions.map(\.slot).filter { shown.insert($0).inserted }.map { slot in
+                "\(pointers.pointers[slot].text) \(Self.word(slots[slot]))"
+            }
+            return values.joined(separator: " ")
+        }
+    }
+
+    /// A value that tells frames apart is one word; anything else may be what people said.
+    private static func word(_ field: JSONField?) -> String {
+        guard let field, !field.isNull else { return "absent" }
+        guard field.kind == .string else {
+            return field.kind == .object || field.kind == .array ? "a \(field.kind)" : FrameText.typeKey(field)
+        }
+        let text = FrameText.typeKey(field)
+        return text.utf8.contains { $0 <= 0x20 } ? "a text" : "\"\(text)\""
     }
 
     /// The value in the first rule's condition.

@@ -1,6 +1,7 @@
 import BridgeTestSupport
 import BridgeTypes
 import ChatModel
+import DescribedDialects
 import Dialects
 import JSONText
 import Testing
@@ -129,6 +130,27 @@ struct SessionOpeningTests {
         #expect(stage.harness.credentialReads == (row.isRefusal ? [false, true] : [false]))
         stage.harness.advance(by: .seconds(2))
         #expect(stage.harness.credentialReads.count == 2)
+    }
+
+    @Test(
+        "a description's condition that no frame meets is named, with what came instead and no texts",
+        arguments: [
+            (#""ready_when":{"/k":"in","/ok":true}"#, [], "; ready_when waits for a frame, and none came"),
+            (
+                #""ready_when":{"/k":"in","/ok":true}"#,
+                [#"{"k":"hi","t":"s3cret"}"#, #"{"k":"hi"}"#, #"{"k":"in","ok":false}"#, #"{"k":"well, hello"}"#],
+                #"; no frame met ready_when, what came has /k "hi" /ok absent, /k "in" /ok false, /k a text /ok absent"#
+            ),
+            ("", [#"{"k":7}"#, "nonsense"], "; no frame met rule 0, what came has /k 7, no JSON"),
+        ] as [(String, [String], String)])
+    func neverReady(_ condition: String, _ frames: [String], _ words: String) throws {
+        let rule = condition.isEmpty ? #"{"when":{"/k":"in"},"event":"ready"}"# : ""
+        let json = #"{\#(condition)\#(condition.isEmpty ? "" : ",")"decode":[\#(rule)]}"#
+        let stage = try SessionStage(CustomDialect(CustomDefinition(JSONValue(parsing: json))))
+        stage.harness.start()
+        for frame in frames { stage.backend(frame) }
+        stage.harness.advance(by: .seconds(10))
+        #expect(stage.room.link.lastReason == "the backend did not say in time that the room is ready" + words)
     }
 
     @Test("after the second refusal there is one try in 15 minutes, and one at once with other credentials")

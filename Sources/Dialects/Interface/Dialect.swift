@@ -25,6 +25,11 @@ public protocol Dialect: Sendable {
     /// Where a description dropped this frame; nil: by no rule of one.
     func dropPlace(of frame: UnsafeRawBufferPointer, context: DialectContext) -> DropPlace?
 
+    /// What makes a session usable, as its description calls it; nil: the wire's own frame does.
+    var readyCondition: String? { get }
+    /// What a frame has in the places of ``readyCondition``: values that tell frames apart, and no texts.
+    func readyValues(in frame: UnsafeRawBufferPointer) -> String
+
     /// The calls beside the socket; nil when there are none.
     var calls: (any DialectCalls)? { get }
 }
@@ -32,5 +37,7 @@ public protocol Dialect: Sendable {
 extension Dialect {
     public func automaticReplies(to frame: UnsafeRawBufferPointer, context: DialectContext) -> [EncodedFrame] { [] }
     public func dropPlace(of frame: UnsafeRawBufferPointer, context: DialectContext) -> DropPlace? { nil }
+    public var readyCondition: String? { nil }
+    public func readyValues(in frame: UnsafeRawBufferPointer) -> String { "" }
     public var calls: (any DialectCalls)? { nil }
 }

@@ -10,15 +10,20 @@ struct FrameReading {
     private(set) var events: [LinkEvent] = []
     /// Frames that the wire's own rules want as an answer.
     private(set) var replies: [EncodedFrame] = []
+    /// What the frames have in place of ``Dialect/readyCondition``, while that is waited for.
+    private(set) var readyValues: [String] = []
     private let repliesByRule: Bool
+    private let waitsForReady: Bool
 
-    init(dialect: any Dialect, repliesByRule: Bool, context: DialectContext) {
+    init(dialect: any Dialect, repliesByRule: Bool, waitsForReady: Bool, context: DialectContext) {
         self.dialect = dialect
         self.context = context
         self.repliesByRule = repliesByRule
+        self.waitsForReady = waitsForReady && dialect.readyCondition != nil
     }
 
     mutating func received(_ payload: UnsafeRawBufferPointer, isBinary: Bool) {
+        if waitsForReady { readyValues.append(dialect.readyValues(in: payload)) }
         var wantsAnswer = false
         if repliesByRule {
             let answers = dialect.automaticReplies(to: payload, context: context)

@@ -16,6 +16,7 @@ extension UpstreamSession {
 
     func beginOpening(_ dialectContext: DialectContext, _ turn: inout Turn) {
         complaint = nil
+        readyMisses = []
         isReadyEarly = false
         guard traits.opening.contains(.authenticates), let login = credentials.socket else {
             return subscribe(dialectContext, &turn)
@@ -82,6 +83,15 @@ extension UpstreamSession {
             events.append(.chat(event, byteCount: byteCount))
         default: events.append(.chat(event, byteCount: byteCount))
         }
+    }
+
+    var isAwaitingReady: Bool { if case .awaitingReady = stage { true } else { false } }
+
+    /// What a description waits for, and what came instead.
+    private var readyWords: String {
+        guard let condition = settings.dialect.readyCondition else { return "" }
+        guard !readyMisses.isEmpty else { return "; \(condition) waits for a frame, and none came" }
+        return "; no frame met \(condition), what came has " + printable(readyMisses.joined(separator: ", "))
     }
 
     private func readyReceived(_ turn: inout Turn) {
@@ -232,7 +242,8 @@ extension UpstreamSession {
         case .authenticating(let until) where now >= until:
             return fail("the backend did not answer the login in time" + words, isOverload: true, &turn)
         case .awaitingReady(let until) where now >= until:
-            return fail("the backend did not say in time that the room is ready" + words, isOverload: true, &turn)
+            return fail(
+                "the backend did not say in time that the room is ready" + readyWords + words, isOverload: true, &turn)
         default: break
         }
         switch renewal {

@@ -156,6 +156,10 @@ package final class UpstreamSession {
     var isReadyEarly = false
     /// The last error of the backend while the session was not usable yet.
     var complaint: String?
+    /// What frames had in place of what makes the session usable.
+    var readyMisses: [String] = []
+    /// They are for a sentence.
+    private static let maxReadyMisses = 5
     /// The redirects of this attempt; nil before its first connection.
     private var redirects: RedirectChain?
     /// The credentials of the last attempt.
@@ -535,7 +539,8 @@ package final class UpstreamSession {
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ turn: inout Turn
     ) {
         var reading = FrameReading(
-            dialect: settings.dialect, repliesByRule: traits.repliesByRule, context: dialectContext)
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, waitsForReady: isAwaitingReady,
+            context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
         var pongs: [UInt64?] = []
@@ -565,6 +570,8 @@ package final class UpstreamSession {
             return
         }
         for pong in pongs { pongReceived(pong) }
+        for values in reading.readyValues where !readyMisses.contains(values) { readyMisses.append(values) }
+        readyMisses.removeLast(max(0, readyMisses.count - Self.maxReadyMisses))
         // After a Close nothing may be sent.
         let canAnswer = closed == nil && failure == nil
         if canAnswer, !reading.replies.isEmpty { write(reading.replies, &turn) }
