@@ -44,7 +44,15 @@ struct ConfigurationChangeTests {
             described(#"decode = [{ event = "message", fields = { text = "/u" } }]"#), "rooms-reconnected lobby"),
         Row(
             "a description by which messages are confirmed in another way", described("decode = []"),
-            described("decode = []\necho = \"by-text\""), "keys-deferred dialects.mine"),
+            described("decode = []\necho = \"by-text\"\ncomment = \"x\""), "keys-deferred dialects.mine.echo"),
+        Row(
+            "a description that two keys together make wait", described("decode = []"),
+            described(
+                """
+                decode = [{ event = "message", fields = { text = "/t", id = "/i" } }]
+                encode = { message = { t = "{{text}}", i = "{{id}}" } }
+                identity = "puppet"
+                """), "keys-deferred dialects.mine.encode dialects.mine.identity"),
         Row(
             "a backend's user", "[backends.b]\nurl = \"wss://h/\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",
             "[backends.b]\nurl = \"wss://h/\"\nuser_agent = \"x\"\n[[rooms]]\nname = \"lobby\"\nbackend = \"b\"\n",

@@ -414,7 +414,7 @@ def an_edited_description_is_taken_up_without_disconnecting_anybody():
         one.correct({"echo": "by-text"})
         one.bridge.process.send_signal(signal.SIGHUP)
         entry = one.bridge.logged("reload-deferred", "warn", "key")
-        assert entry["key"] == "dialects.mine", entry
+        assert entry["key"] == "dialects.mine.echo", entry
         ann.barrier()
 
 

@@ -1,5 +1,6 @@
 import BridgeTypes
 import DescribedDialects
+import JSONText
 
 // What a reload does with the difference between two configurations.
 
@@ -86,12 +87,10 @@ package struct ConfigurationChange: Equatable, Sendable {
                 continue
             }
             guard written != known else { continue }
-            if known.name != ofTemplate,
-                CustomDialect(known.definition).traits == CustomDialect(written.definition).traits
-            {
+            if known.name != ofTemplate, known.hasTraits(of: written.definition) {
                 edited[known.name] = written
             } else {
-                deferredKeys.append("dialects.\(known.name)")
+                deferredKeys += known.keysForRestart(to: written).map { "dialects.\(known.name).\($0)" }
             }
         }
         return edited
@@ -189,6 +188,26 @@ package struct ConfigurationChange: Equatable, Sendable {
         guard old != new else { return }
         let found = ConfigurationSchema.root.write(old).differences(from: ConfigurationSchema.root.write(new))
         deferredKeys += found.isEmpty ? ["a secret"] : found
+    }
+}
+
+extension DialectConfiguration {
+    fileprivate func hasTraits(of other: CustomDefinition) -> Bool {
+        CustomDialect(definition).traits == CustomDialect(other).traits
+    }
+
+    /// The keys for which another description waits for a restart: those that alone would make it wait, or else all
+    /// that differ.
+    fileprivate func keysForRestart(to other: Self) -> [String] {
+        let (mine, theirs) = (json.object ?? [], other.json.object ?? [])
+        let added = theirs.map(\.key).filter { json[$0] == nil }
+        let differing = (mine.map(\.key) + added).filter { json[$0] != other.json[$0] }
+        let decisive = differing.filter { key in
+            let members = mine.filter { $0.key != key } + theirs.filter { $0.key == key }
+            guard let changed = try? CustomDefinition(.object(members)) else { return false }
+            return !hasTraits(of: changed)
+        }
+        return decisive.isEmpty ? differing.isEmpty ? ["file"] : differing : decisive
     }
 }
 
