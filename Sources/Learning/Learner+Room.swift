@@ -32,6 +32,29 @@ extension Learner {
         }
     }
 
+    /// What the backend calls the room, where frames or calls have an object with the room's id and a title; nil: none is
+    /// seen, or it is the id itself.
+    func roomTitle() -> String? {
+        guard let room else { return nil }
+        let documents = evidence.received.map(\.json) + evidence.recording.calls.map(\.answer)
+        return documents.lazy.compactMap { Self.title(of: room, in: $0) }.first
+    }
+
+    private static func title(of room: String, in json: JSONValue) -> String? {
+        if let members = json.object {
+            func text(_ keys: [String]) -> String? {
+                members.first { keys.contains(Words.plain($0.key)) && $0.value.string?.isEmpty == false }?.value.string
+            }
+            let isRoom = members.contains { member in
+                let id = member.value.string ?? member.value.integer.map { "\($0)" }
+                return id == room && Words.roomIDs.contains(Words.plain(member.key))
+            }
+            if isRoom, let title = text(Words.roomTitles), title != room { return title }
+        }
+        let parts = json.array ?? json.object?.map(\.value) ?? []
+        return parts.lazy.compactMap { title(of: room, in: $0) }.first
+    }
+
     /// The value that places named after rooms have most often.
     private func namedRoom() -> String? {
         var values: [String: Int] = [:]

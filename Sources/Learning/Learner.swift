@@ -16,6 +16,8 @@ public struct Proposal: Equatable, Sendable {
     public var description: JSONValue
     /// The room as frames name it; nil: they do not.
     public var room: String?
+    /// What the backend calls the room; nil: nothing else, as far as the recording shows.
+    public var roomTitle: String?
     /// The socket's address without a token.
     public var url: String?
     public var token: Token
@@ -217,8 +219,8 @@ public struct Learner {
         members.append(.init("decode", .array(rules)))
         if !templates.isEmpty { members.append(.init("encode", .object(templates.map { .init($0.key, $0.template) }))) }
         return Proposal(
-            description: .object(members), room: room, url: evidence.recording.url.map { Self.withoutToken($0).url },
-            token: token, reasons: reasons)
+            description: .object(members), room: room, roomTitle: roomTitle(),
+            url: evidence.recording.url.map { Self.withoutToken($0).url }, token: token, reasons: reasons)
     }
 
     /// Ignores answers that do not say what they are; nil: there are none, or nothing tells them from other frames.

@@ -199,6 +199,9 @@ enum Words {
         "room", "channel", "ch", "place", "topic", "conversation", "chat", "roomid", "channelid", "conversationid",
         "roomname", "group", "space", "chatid", "collection",
     ]
+    /// In an object about a room: its id, and its title. Elsewhere a name beside a room's id is a person's.
+    static let roomIDs = ["id", "uuid"]
+    static let roomTitles = ["title", "name", "displayname", "roomname", "label"]
     static let times = [
         "at", "ts", "time", "timestamp", "sentat", "createdat", "date", "when", "datecreated", "created", "sent",
         "createat", "createdms", "sentms", "timestampms",

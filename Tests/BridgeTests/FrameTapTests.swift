@@ -98,4 +98,21 @@ struct FrameTapTests {
         let elsewhere = LearnedFiles(LearnOptions(name: "mine", directory: "learnt")).toml(proposal)
         #expect(elsewhere.contains(#"token_file = "learnt/token" }"#))
     }
+
+    @Test(
+        "the channel is called as the room is, by its title where the backend tells one",
+        arguments: [
+            ("ops", nil, "ops"), ("room:Ops", nil, "ops"), ("8f3c-77", "Night shift", "night-shift"),
+            ("f3c8", "Night shift", "night-shift"), ("f3c8", "Nachtwächter", "f3c8"), ("8f3c-77", "Été", "mine"),
+            ("8f3c-77", nil, "mine"),
+        ] as [(String, String?, String)])
+    func channels(_ room: String, _ title: String?, _ channel: String) throws {
+        var recording = Recording()
+        recording.add(RecordedFrame(isSent: false, text: #"{"op":"hi"}"#))
+        var proposal = try #require(Learner.propose(recording))
+        (proposal.room, proposal.roomTitle) = (room, title)
+        let toml = LearnedFiles(LearnOptions(name: "mine")).toml(proposal)
+        #expect(toml.contains("\nname = \"\(channel)\""))
+        #expect(toml.contains("upstream_room = \"\(room)\""))
+    }
 }

@@ -403,6 +403,26 @@ struct LearnerTests {
         #expect(Learner.propose(recording)?.token == .query("token"))
     }
 
+    @Test(
+        "a room's title is that of the object with its id, and no person's name",
+        arguments: [
+            (#"{"type":"rooms","list":[{"id":"r-1","name":"Den"},{"id":"r-7","title":"Night shift"}]}"#, "Night shift"),
+            (#"{"type":"joined","room":{"id":"r-7","name":"Ops"}}"#, "Ops"),
+            (#"{"type":"joined","room":"r-7","name":"ann"}"#, nil),
+            (#"{"type":"joined","room":{"id":"r-7","name":"r-7"}}"#, nil),
+        ] as [(String, String?)])
+    func roomTitle(_ frame: String, _ title: String?) throws {
+        var recording = Recording()
+        recording.add(RecordedFrame(isSent: false, text: frame))
+        recording.mark(.say)
+        recording.add(RecordedFrame(isSent: true, text: #"{"type":"say","room":"r-7","text":"learn-1"}"#))
+        let said = #"{"type":"said","room":"r-7","id":"m1","text":"learn-1","from":{"id":"u1","name":"dot"}}"#
+        recording.add(RecordedFrame(isSent: false, text: said))
+        let proposal = try #require(Learner.propose(recording))
+        #expect(proposal.room == "r-7")
+        #expect(proposal.roomTitle == title)
+    }
+
     struct TokenCase: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var url = "wss://h/ws"

@@ -164,15 +164,18 @@ struct LearnedFiles {
         }
     }
 
-    /// The channel's name: the room's where that is fit for one, else the dialect's.
+    /// The channel's name: the room's title or else its id where that is fit for one, else the dialect's.
     private func channel(_ proposal: Proposal) -> String {
+        let title = proposal.roomTitle.map { $0.split(separator: " ").joined(separator: "-") }
         let room = proposal.room.map {
-            $0[($0.lastIndex { ":/#".contains($0) }.map($0.index(after:)) ?? $0.startIndex)...]
+            String($0[($0.lastIndex { ":/#".contains($0) }.map($0.index(after:)) ?? $0.startIndex)...])
         }
-        guard let room, room.utf8.count <= 32, room.utf8.first.map(ASCII.isLetter) == true,
-            room.utf8.allSatisfy({ ASCII.isLetter($0) || ASCII.isDigit($0) || "-_".utf8.contains($0) })
-        else { return name }
-        return room.lowercased()
+        return [title, room].lazy.compactMap(\.self).first(where: Self.isChannelName)?.lowercased() ?? name
+    }
+
+    private static func isChannelName(_ text: String) -> Bool {
+        text.utf8.count <= 32 && text.utf8.first.map(ASCII.isLetter) == true
+            && text.utf8.allSatisfy { ASCII.isLetter($0) || ASCII.isDigit($0) || "-_".utf8.contains($0) }
     }
 
     func toml(_ proposal: Proposal) -> String {
