@@ -114,7 +114,8 @@ struct SecretWordsTests {
         }
         stage.harness.advance(by: .seconds(1))
         let seen =
-            stage.heard(1) + stage.heard(2) + stage.harness.notes.flatMap { [$0.text] + $0.metadata.sorted.map(\.value) }
+            stage.heard(1) + stage.heard(2)
+            + stage.harness.notes.flatMap { [$0.text] + $0.metadata.sorted.map(\.value) }
         #expect(!seen.contains { $0.contains("PLANTED") }, "\(seen.filter { $0.contains("PLANTED") })")
         #expect(seen.contains { $0.contains("rejected: ***") || $0.contains("wrong: ***") }, "\(seen)")
     }
