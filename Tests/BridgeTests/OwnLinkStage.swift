@@ -27,7 +27,8 @@ final class OwnLinkStage {
     var me: String? = #"{"id":"7","name":"Alice B"}"#
 
     init(
-        _ dialect: StubDialect, person: String? = nil, asks: Bool = true, store: StoreStage? = nil,
+        _ dialect: StubDialect, person: String? = nil, asks: Bool = true, hasOwnLogin: Bool = true,
+        store: StoreStage? = nil,
         startingAt clock: ManualClock = ManualClock(), rooms change: (inout RoomSettings) -> Void = { _ in }
     ) throws {
         var dialect = dialect
@@ -41,7 +42,7 @@ final class OwnLinkStage {
         let alice = AccountSettings(
             name: "alice",
             password: SCRAMVerifier(quickly: "pw"),
-            ownLogins: ["lobby": OwnLoginSettings(backend: asks ? "own" : nil, person: person)])
+            ownLogins: hasOwnLogin ? ["lobby": OwnLoginSettings(backend: asks ? "own" : nil, person: person)] : [:])
         harness = BridgeHarness(
             settings: BridgeSettings(
                 serverName: "bridge", instanceID: "t", accounts: [alice],
@@ -89,7 +90,9 @@ final class OwnLinkStage {
 
     static let caps = "message-tags echo-message standard-replies draft/message-redaction draft/read-marker"
 
-    func enter(_ nick: String, _ client: UInt64, account: String? = nil) {
+    /// Returns what came of it.
+    @discardableResult
+    func enter(_ nick: String, _ client: UInt64, account: String? = nil) -> [String] {
         harness.connect(client)
         harness.send(client, "CAP REQ :" + Self.caps)
         if let account { harness.send(client, "PASS \(account):pw") }
@@ -97,7 +100,7 @@ final class OwnLinkStage {
         harness.send(client, "USER u 0 * :r")
         harness.send(client, "CAP END")
         harness.send(client, "JOIN #lobby")
-        _ = heard(client)
+        return heard(client)
     }
 
     /// Both are there, and what came of that is forgotten.

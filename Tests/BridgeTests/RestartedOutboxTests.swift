@@ -414,6 +414,22 @@ struct RestartedOwnOutboxTests {
         #expect(stage.own?.outbox.isEmpty == true)
     }
 
+    @Test("what was on the wire of a log-in that is gone may have arrived")
+    func loginIsGone() throws {
+        let first = try OwnLinkStage(OwnLinkStage.echoing(), store: StoreStage())
+        first.enterBoth()
+        first.harness.send(1, "PRIVMSG #lobby :one")
+        #expect(first.takeMessages().map(\.text) == ["one"])
+        let stage = try OwnLinkStage(
+            OwnLinkStage.echoing(), hasOwnLogin: false, store: first.harness.store.afterCrash,
+            startingAt: first.harness.clock)
+        let heard = stage.enter("alice", 1, account: "alice")
+        let told = heard.filter { $0.contains("is not set up any more") }
+        #expect(
+            told.count == 1 && told.allSatisfy { $0.contains("It is not known whether this was delivered") }, "\(heard)")
+        #expect(stage.takeMessages().isEmpty && stage.harness.violations == [])
+    }
+
     @Test("it goes without any of the account's clients, and the link is closed when it has gone")
     func goesAlone() throws {
         let first = try OwnLinkStage(OwnLinkStage.echoing(), store: StoreStage())

@@ -349,7 +349,9 @@ extension Room {
             isWhole = catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
                 seenTexts.contains($0)
             }
-            noteReach(of: page.messages, isAll: isRoom || older != nil && isLast, isCut: isCut)
+            // A page that has but other rooms' messages answers no request for older ones.
+            let isEnd = older != nil && isLast && (!told.isEmpty || messages.isEmpty)
+            noteReach(of: page.messages, isAll: isRoom || isEnd, isCut: isCut)
             if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
                 if mayPage(page.told, told.count, older) {
                     catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))

@@ -135,7 +135,9 @@ extension SendLane {
     final func inherit(_ box: Outbox, why: String, _ context: RoomsContext) {
         var box = box
         outbox.inheritFailures(of: box)
-        for entry in box.takeAll() { _ = giveUp(entry, why: FailureReason(why), context) }
+        for entry in box.takeAll() {
+            _ = giveUp(entry, why: FailureReason(why, isArrivalOpen: entry.isArrivalOpen), context)
+        }
     }
 }
 
