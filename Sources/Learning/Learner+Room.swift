@@ -51,7 +51,8 @@ extension Learner {
             }
             if isRoom, let title = text(Words.roomTitles), title != room { return title }
         }
-        let parts = json.array ?? json.object?.map(\.value) ?? []
+        // A person may have the number of a room.
+        let parts = json.array ?? json.object?.filter { !Words.isPerson(Words.plain($0.key)) }.map(\.value) ?? []
         return parts.lazy.compactMap { title(of: room, in: $0) }.first
     }
 

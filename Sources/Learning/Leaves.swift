@@ -188,6 +188,13 @@ enum Words {
     static let people = [
         "user", "from", "sender", "author", "by", "who", "member", "owner", "usercreated", "u", "person", "peer",
     ]
+    /// Whether something called so is a person, or several.
+    static func isPerson(_ key: String) -> Bool {
+        let one = key.hasSuffix("s") ? String(key.dropLast()) : key
+        return people.contains(one) || people.contains(key)
+            || ["you", "me", "self", "account", "profile"].contains(one)
+    }
+
     static let personIDs = [
         "id", "uid", "userid", "senderid", "authorid", "sub", "key", "memberid", "ownerid", "fromid",
     ]

@@ -3,6 +3,7 @@ import HTTPProtocol
 import JSONText
 import Learning
 import Upstream
+import WireBytes
 
 /// A header field of `--header`.
 struct LearnHeader: Equatable, Sendable {
@@ -55,7 +56,7 @@ struct LearnAccess: Sendable {
             throw StartError(
                 description: "\(LearnMark.token) wants a token: --token-file, \(Self.variable) or \(Self.fileVariable)")
         }
-        if !hasPlace, token != nil {
+        if !hasPlace, token != nil, !headers.contains(where: { ASCII.lowercased($0.name) == "authorization" }) {
             headers.append(LearnHeader(name: "Authorization", value: "Bearer \(LearnMark.token)"))
         }
         let secret = token ?? ""
@@ -65,13 +66,15 @@ struct LearnAccess: Sendable {
         url = text(address, HTTPURL.percentEncoded)
         self.headers = headers.map { ($0.name, text($0.value) { $0 }) }
         // In a frame it stands inside of a JSON string.
-        sends = options.sends.map { text($0) { String(JSONValue.string($0).text.dropFirst().dropLast()) } }
+        sends = options.sends.map { text($0, Self.inJSON) }
     }
+
+    private static func inJSON(_ text: String) -> String { String(JSONValue.string(text).text.dropFirst().dropLast()) }
 
     /// A text of the backend's that may repeat the token.
     func withoutToken(_ text: String) -> String {
         guard let token else { return text }
-        let forms = [token, HTTPURL.percentEncoded(token)].sorted { $0.utf8.count > $1.utf8.count }
+        let forms = [token, HTTPURL.percentEncoded(token), Self.inJSON(token)].sorted { $0.utf8.count > $1.utf8.count }
         return SecretScrubber.scrubbed(text, ofBytes: forms.map { Array($0.utf8) })
     }
 }

@@ -34,6 +34,10 @@ enum LearnCommand {
         _ options: LearnOptions, environment: ConfigurationEnvironment, output: @escaping @Sendable (String) -> Void,
         errors: @escaping @Sendable (String) -> Void
     ) async -> Int32 {
+        var options = options
+        if options.tokenFile == nil, let path = environment.variables[LearnAccess.fileVariable], !path.isEmpty {
+            options.tokenFile = path
+        }
         let files = LearnedFiles(options)
         if let taken = files.taken {
             errors("chatbridge: there is a file \"\(taken)\" already; --name or --out choose another\n")
