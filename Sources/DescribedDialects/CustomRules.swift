@@ -80,6 +80,14 @@ enum CustomCondition: Sendable {
     case prefix([UInt8])
     case differs([JSONValue])
 
+    /// Values are compared, and not only asked for.
+    var comparesValues: Bool {
+        switch self {
+        case .equals, .prefix, .differs: true
+        case .exists, .type: false
+        }
+    }
+
     func holds(_ field: JSONField?) -> Bool {
         switch self {
         case .equals(let values): return field.map { field in values.contains { Self.equal(field, $0) } } ?? false
@@ -240,21 +248,22 @@ struct CustomRules: Sendable {
             var scratch = CustomScratch()
             guard (try? pointers.fill(slots, from: frame, &scratch)) == true else { return "no JSON" }
             var shown: Set<Int> = []
-            let values = match.conditions.map(\.slot).filter { shown.insert($0).inserted }.map { slot in
-                "\(pointers.pointers[slot].text) \(Self.word(slots[slot]))"
+            let values = match.conditions.filter { shown.insert($0.slot).inserted }.map { slot, condition in
+                "\(pointers.pointers[slot].text) \(Self.word(slots[slot], isCompared: condition.comparesValues))"
             }
             return values.joined(separator: " ")
         }
     }
 
-    /// A value that tells frames apart is one word; anything else may be what people said.
-    private static func word(_ field: JSONField?) -> String {
+    /// A value that tells frames apart is one word that the condition compares; anything else may be a secret, or what
+    /// people said.
+    private static func word(_ field: JSONField?, isCompared: Bool) -> String {
         guard let field, !field.isNull else { return "absent" }
         guard field.kind == .string else {
             return field.kind == .object || field.kind == .array ? "a \(field.kind)" : FrameText.typeKey(field)
         }
         let text = FrameText.typeKey(field)
-        return text.utf8.contains { $0 <= 0x20 } ? "a text" : "\"\(text)\""
+        return !isCompared || text.utf8.contains { $0 <= 0x20 } ? "a text" : "\"\(text)\""
     }
 
     /// The value in the first rule's condition.

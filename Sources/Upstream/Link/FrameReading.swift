@@ -36,7 +36,8 @@ struct FrameReading {
         case .dropped(let reason, let typeKey):
             // A frame whose only purpose was an answer is not unknown.
             if wantsAnswer, reason == .unknownType { return }
-            let place = dialect.dropPlace(of: payload, context: context)
+            // Those that no rule wants may be most, and have no place.
+            let place = reason == .unknownType ? nil : dialect.dropPlace(of: payload, context: context)
             events.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey, place: place))
         }
     }

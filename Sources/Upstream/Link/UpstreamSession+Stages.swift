@@ -85,7 +85,8 @@ extension UpstreamSession {
         }
     }
 
-    var isAwaitingReady: Bool { if case .awaitingReady = stage { true } else { false } }
+    /// The session is not usable yet.
+    var isOpening: Bool { if case .usable = stage { false } else { true } }
 
     /// What a description waits for, and what came instead.
     private var readyWords: String {

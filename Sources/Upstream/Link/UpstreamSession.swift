@@ -539,7 +539,7 @@ package final class UpstreamSession {
         _ bytes: UnsafeRawBufferPointer, _ dialectContext: DialectContext, _ turn: inout Turn
     ) {
         var reading = FrameReading(
-            dialect: settings.dialect, repliesByRule: traits.repliesByRule, waitsForReady: isAwaitingReady,
+            dialect: settings.dialect, repliesByRule: traits.repliesByRule, waitsForReady: isOpening,
             context: dialectContext)
         var closed: (code: WebSocketCloseCode?, reason: String)?
         var failure: WebSocketFailure?
