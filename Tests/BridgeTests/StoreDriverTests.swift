@@ -92,17 +92,31 @@ struct StoreDriverTests {
                 + "another folder with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
-    @Test("a folder of another user's is refused with both users", arguments: ["", "/state", "/state/deeper"])
-    func foreign(below: String) throws {
+    @Test("a folder that cannot be written is refused with both users, and with what helps", arguments: [0, 1, 2])
+    func foreign(_ kind: Int) throws {
         let folder = try Folder()
         #expect(chmod(folder.path, 0o750) == 0)
-        let place = folder.path + below
-        let refusal = StoreDriver.unwritable(place, EACCES, user: 65532).description
+        let us = geteuid()
+        let (place, user, words) = [
+            (
+                folder.path, 65532,
+                "this process runs as user 65532, and it belongs to user \(us), mode 750. Make it that user's (chown 65532 "
+                    + "\(folder.path))"
+            ),
+            (
+                folder.path, us,
+                "this process runs as user \(us), and it belongs to user \(us), mode 750. Let that user write there (chmod "
+                    + "u+rwx \(folder.path))"
+            ),
+            (
+                folder.path + "/deeper", 65532,
+                "it is not there, and user 65532, as whom this process runs, may not make it. Make it that user's"
+            ),
+        ][kind]
         #expect(
-            refusal
-                == "\(place) is not writable (Permission denied): this process runs as user 65532, and \(folder.path) belongs to "
-                + "user \(geteuid()), mode 750. Make it that user's (chown 65532 \(folder.path)), name another folder with "
-                + "--state-dir or server.state_dir, or write url = \"memory:\" in [storage].")
+            StoreDriver.unwritable(place, EACCES, user: user).description
+                == "\(place) is not writable (Permission denied): \(words), name another folder with --state-dir or "
+                + "server.state_dir, or write url = \"memory:\" in [storage].")
     }
 
     @Test("a second one on the same file is refused, and the first goes on")

@@ -101,6 +101,10 @@ struct ConfigurationLayersTests {
         #expect(problems(withRoom(""), variables: [row.toml: "x"]) == ["\(row.toml): \(row.expected)"])
     }
 
+    private static func environment(_ variables: [String: String], file: String = "") -> ConfigurationEnvironment {
+        ConfigurationEnvironment(variables: variables, hostName: "h.test") { _ in .success(Array(file.utf8)) }
+    }
+
     @Test("what Kubernetes puts into the environment is left alone")
     func kubernetes() {
         let variables = [
@@ -109,7 +113,7 @@ struct ConfigurationLayersTests {
             "CHATBRIDGE_WEB_SERVICE_HOST": "10.0.0.2", "CHATBRIDGE_WEB_PORT_80_TCP": "tcp://10.0.0.2:80",
         ]
         #expect(problems(withRoom(""), variables: variables) == [])
-        #expect(UnknownVariable.all(in: variables) == [])
+        #expect(UnknownVariable.all(in: Self.environment(variables), path: nil) == [])
     }
 
     @Test(
@@ -125,8 +129,11 @@ struct ConfigurationLayersTests {
     func unknown(name: String, nearest: String?) {
         let variables = [
             name: "hunter2", "CHATBRIDGE_UPSTREAM_URL": "ws://a/", "CHATBRIDGE__LOG__LEVEL": "info", "HOME": "/",
+            "CHATBRIDGE_OWN": "o", "CHATBRIDGE_TWO": "t",
         ]
-        let found = UnknownVariable.all(in: variables)
+        let environment = Self.environment(
+            variables, file: "[server]\nmotd = \"${CHATBRIDGE_OWN}${CHATBRIDGE_TWO:-x}\"")
+        let found = UnknownVariable.all(in: environment, path: "chatbridge.toml")
         #expect(found == [UnknownVariable(name: name, nearest: nearest)])
         #expect(found.allSatisfy { $0.sentence.hasPrefix("\(name) is not known") && !$0.sentence.contains("hunter2") })
         #expect(problems(withRoom(""), variables: [name: "x"]) == [])

@@ -55,7 +55,7 @@ enum OfflineCommands {
             let text = options.print ? ConfigurationPrinter.text(loaded.configuration) : nil
             let reports = ConfirmationReport.reports(loaded.configuration)
             let warnings =
-                UnknownVariable.all(in: environment.variables).map(\.sentence)
+                UnknownVariable.all(in: environment, path: loaded.path).map(\.sentence)
                 + [AccountRoomsReport(loaded.configuration)?.warning].compactMap(\.self)
             if options.json {
                 output(
@@ -71,8 +71,16 @@ enum OfflineCommands {
                 output(json(problems: error.problems, path: global.configPath) + "\n")
             } else {
                 errors(error.description + "\n")
+                warnOfVariables(environment, global.configPath, errors)
             }
             return ExitCode.configuration
+        }
+    }
+
+    /// Behind a refusal, which they may be the reason of.
+    static func warnOfVariables(_ environment: ConfigurationEnvironment, _ path: String?, _ errors: Output) {
+        for variable in UnknownVariable.all(in: environment, path: path) {
+            errors("warning: \(variable.sentence)\n")
         }
     }
 

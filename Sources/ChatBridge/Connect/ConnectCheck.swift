@@ -19,12 +19,14 @@ enum ConnectCheck {
     ) async -> Int32 {
         var configuration: Configuration
         do {
-            configuration = try ConfigurationLoader.load(global.request(), from: environment).configuration
+            let loaded = try ConfigurationLoader.load(global.request(), from: environment)
+            configuration = loaded.configuration
+            OfflineCommands.warnOfVariables(environment, loaded.path, errors)
         } catch {
             errors(error.description + "\n")
+            OfflineCommands.warnOfVariables(environment, global.configPath, errors)
             return ExitCode.configuration
         }
-        for variable in UnknownVariable.all(in: environment.variables) { errors("warning: \(variable.sentence)\n") }
         if let name = options.room {
             guard configuration.rooms.contains(where: { $0.name == name && !$0.isTemplate }) else {
                 let names = configuration.rooms.filter { !$0.isTemplate }.map(\.name)

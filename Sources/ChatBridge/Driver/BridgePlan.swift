@@ -26,7 +26,6 @@ struct BridgePlan: Sendable {
     let serviceManager: ServiceManagerSettings
     /// Names of handed over sockets that no listener names.
     private let unusedSockets: [String]
-    private let unknownVariables: [UnknownVariable]
     /// The tokens of HTTP listeners, in the order of the configuration.
     let httpTokens: [SecretBytes?]
     let mirrors: [MirrorPlan]
@@ -50,7 +49,6 @@ struct BridgePlan: Sendable {
         let used = configuration.listeners.map(\.bind.sockets) + configuration.http.map(\.bind.sockets)
         let names = Set(used.compactMap { $0?.name })
         unusedSockets = Set((environment.sockets ?? []).map(\.name)).subtracting(names).sorted()
-        unknownVariables = UnknownVariable.all(in: environment.variables)
         serviceManager = ServiceManagerSettings(variables: environment.variables, processID: getpid())
         accountSecrets = AccountSecrets(
             sources: Dictionary(backends.map { ($0.settings.name, $0.source) }, uniquingKeysWith: { $1 }),
@@ -94,9 +92,6 @@ struct BridgePlan: Sendable {
                 "socket-unused",
                 "the service manager handed over a socket that no listener names: its clients wait in vain",
                 ["names": LogValue(unusedSockets.joined(separator: " "))])
-        }
-        for variable in unknownVariables {
-            log.warn("variable-unknown", variable.sentence, ["variable": LogValue(variable.name)])
         }
         if configuration.identity.registration != .off, configuration.storage.place == .memory {
             log.warn(

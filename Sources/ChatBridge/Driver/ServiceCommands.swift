@@ -16,7 +16,10 @@ enum ServiceCommands {
         } catch {
             let log = ConfigurationLoader.readablePart(request, from: environment).configuration.log
             let sink = try? DescriptorLogSink.open(log, color: options.color, variables: environment.variables)
-            tell(error.problems.map(\.description), error.description, sink, errors)
+            let warnings = UnknownVariable.all(in: environment, path: request.path).map(\.sentence)
+            tell(
+                error.problems.map(\.description) + warnings,
+                ([error.description] + warnings.map { "warning: \($0)" }).joined(separator: "\n"), sink, errors)
             return ExitCode.configuration
         }
         let reread: ConfigurationReload.Reading = {
@@ -26,13 +29,16 @@ enum ServiceCommands {
                 return .failure(error)
             }
         }
-        return await serve(loaded.configuration, options, environment, errors: errors, reread: reread) { _ in }
+        let unknown = UnknownVariable.all(in: environment, path: loaded.path)
+        return await serve(
+            loaded.configuration, options, environment, unknown: unknown, errors: errors, reread: reread
+        ) { _ in }
     }
 
     /// Runs a bridge until it is stopped.
     static func serve(
         _ configuration: Configuration, _ options: GlobalOptions, _ environment: ConfigurationEnvironment,
-        errors: Output, reread: ConfigurationReload.Reading? = nil,
+        unknown: [UnknownVariable] = [], errors: Output, reread: ConfigurationReload.Reading? = nil,
         observe: @escaping @Sendable (BridgeNote) -> Void = { _ in },
         started: (BridgeService) -> Void
     ) async -> Int32 {
@@ -49,6 +55,9 @@ enum ServiceCommands {
         let log = Logger(subsystem: .main, configuration: configuration.log, sink: sink)
         let notes = NoteLog(sink: sink, configuration: configuration.log)
         warn(identity, log)
+        for variable in unknown {
+            log.warn("variable-unknown", variable.sentence, ["variable": LogValue(variable.name)])
+        }
         // An erasure writes the database anew by way of a temporary file, for which a container has no other place.
         setenv("SQLITE_TMPDIR", configuration.server.stateDirectory, 0)
         do {

@@ -15,13 +15,10 @@ enum StateFile {
         return mkdir(path, 0o700) == 0 || errno == EEXIST
     }
 
-    /// The owner and the permissions of `path`, or of the directory above it in which it would be made.
-    static func nearestOwner(_ path: String) -> (path: String, user: uid_t, mode: mode_t)? {
+    /// The owner and the permissions of a directory; nil: there is none.
+    static func owner(_ path: String) -> (user: uid_t, mode: mode_t)? {
         var status = stat()
-        if stat(path, &status) == 0 { return (path, status.st_uid, status.st_mode & 0o7777) }
-        guard path != "/", path != "." else { return nil }
-        guard let slash = path.lastIndex(of: "/") else { return nearestOwner(".") }
-        return nearestOwner(slash == path.startIndex ? "/" : String(path[..<slash]))
+        return stat(path, &status) == 0 ? (status.st_uid, status.st_mode & 0o7777) : nil
     }
 
     /// The contents of a file; nil where it cannot be opened or has more than `maxBytes`.

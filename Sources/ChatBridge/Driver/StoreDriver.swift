@@ -70,12 +70,19 @@ final class StoreDriver: Sendable {
 
     /// - Parameter user: the one that the process runs as.
     static func unwritable(_ folder: String, _ code: Int32, user: uid_t = geteuid()) -> StartError {
-        let owned = code == EACCES ? StateFile.nearestOwner(folder) : nil
-        let remedy =
-            owned.map {
-                ": this process runs as user \(user), and \($0.path) belongs to user \($0.user), mode \(String($0.mode, radix: 8)). "
-                    + "Make it that user's (chown \(user) \($0.path)), name"
-            } ?? ". Name"
+        let remedy: String
+        if code != EACCES {
+            remedy = ". Name"
+        } else if let owner = StateFile.owner(folder) {
+            let change =
+                owner.user == user ? "Let that user write there (chmod u+rwx" : "Make it that user's (chown \(user)"
+            remedy =
+                ": this process runs as user \(user), and it belongs to user \(owner.user), mode \(String(owner.mode, radix: 8)). "
+                + "\(change) \(folder)), name"
+        } else {
+            remedy =
+                ": it is not there, and user \(user), as whom this process runs, may not make it. Make it that user's, name"
+        }
         return StartError(
             description: "\(folder) is not writable (\(String(cString: strerror(code))))\(remedy) another folder "
                 + "with --state-dir or server.state_dir, or write url = \"memory:\" in [storage].")

@@ -15,13 +15,19 @@ package struct UnknownVariable: Equatable, Sendable {
         return "\(name) is not known and has no effect (\(hint))"
     }
 
-    /// Those of `variables`, by their names.
-    package static func all(in variables: [String: String]) -> [UnknownVariable] {
+    /// Those of the environment, by their names.
+    ///
+    /// - Parameter path: the file of the configuration, which may name variables of its own, as `${NAME}`.
+    package static func all(in environment: ConfigurationEnvironment, path: String?) -> [UnknownVariable] {
+        let variables = environment.variables
+        let file = path.flatMap { try? environment.readFile($0).get() } ?? []
+        let text = String(decoding: file, as: UTF8.self)
         let known = Set(ConfigurationLayers.SidecarVariable.allCases.map(\.rawValue))
         let services = kubernetesServices(variables)
         return variables.keys.filter { name in
             name.hasPrefix(stem) && !name.hasPrefix(ConfigurationLayers.prefix) && !known.contains(name)
                 && !services.contains { isOf(service: $0, name) }
+                && !["}", ":-"].contains { text.contains("${\(name)\($0)") }
         }.sorted().map { UnknownVariable(name: $0, nearest: nearest(to: $0)) }
     }
 
