@@ -426,7 +426,8 @@ struct RestartedOwnOutboxTests {
         let heard = stage.enter("alice", 1, account: "alice")
         let told = heard.filter { $0.contains("is not set up any more") }
         #expect(
-            told.count == 1 && told.allSatisfy { $0.contains("It is not known whether this was delivered") }, "\(heard)")
+            told.count == 1 && told.allSatisfy { $0.contains("It is not known whether this was delivered") }, "\(heard)"
+        )
         #expect(stage.takeMessages().isEmpty && stage.harness.violations == [])
     }
 
