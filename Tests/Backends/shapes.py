@@ -19,6 +19,7 @@ Prints {"port": N} when it listens. Lines on standard input, each answered by a 
 
     log             what was said
     say NAME TEXT   a person speaks
+    binary TEXT     a frame of no meaning, and not of text
     links           how many sockets there are
     people          how many of them are in the room
     drop            tears all sockets off
@@ -41,7 +42,7 @@ import time
 import urllib.parse
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
-from relay import CLOSE, MAGIC, PING, PONG, TEXT, FrameReader, frame  # noqa: E402
+from relay import BINARY, CLOSE, MAGIC, PING, PONG, TEXT, FrameReader, frame  # noqa: E402
 
 TOKEN = "home-token-5d1f"
 PAGE = 20
@@ -400,9 +401,9 @@ class Link(asyncio.Protocol):
             if self.name:
                 self.shape.gone(self)
 
-    def send(self, text):
+    def send(self, text, opcode=TEXT):
         if not self.transport.is_closing():
-            self.transport.write(frame(text))
+            self.transport.write(frame(text, opcode))
 
     def close(self):
         self.transport.write(frame(b"\x03\xe8", CLOSE))
@@ -460,6 +461,9 @@ def obey(shape, line):
     if word == "say":
         name, _, text = rest.partition(" ")
         shape.say(name, text)
+    elif word == "binary":
+        for link in shape.links:
+            link.send(rest.encode(), BINARY)
     elif word == "drop":
         for link in list(shape.links):
             link.tear()

@@ -428,6 +428,9 @@ def a_live_connection_logs_in_and_writes_its_token_nowhere():
             cwd=one.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         wait_until(lambda: one.shape.do("people") == 1, "it is in the room")
         one.shape.do("say ann learn-2")
+        # A backend may repeat the token, in any frame.
+        one.shape.do("say ann you said " + shapes_app.TOKEN)
+        one.shape.do("binary and in bytes " + shapes_app.TOKEN)
         process.stdin.write("\n\n")
         process.stdin.close()
         rest = process.stdout.read()
@@ -439,6 +442,7 @@ def a_live_connection_logs_in_and_writes_its_token_nowhere():
                 written[name] = file.read()
         for text in [rest, *written.values()]:
             assert shapes_app.TOKEN not in text, text
+        assert "and in bytes ***" in written["mine.frames.jsonl"], written
         assert json.loads(written["mine.json"])["encode"]["auth"]["token"] == "{{access_token}}", written
         assert 'auth = { type = "message", token_file = "secret" }' in written["mine.toml"], written
         # What is proposed gets in.

@@ -208,9 +208,7 @@ final class LearnClient: RecordingSource, TransportDelegate {
         {
             if var whole = message {
                 // The backend may repeat the token, and the recording is for others.
-                if !whole.isBinary {
-                    whole.bytes = Array(access.withoutToken(String(decoding: whole.bytes, as: UTF8.self)).utf8)
-                }
+                whole.bytes = Array(access.withoutToken(String(decoding: whole.bytes, as: UTF8.self)).utf8)
                 record([whole], isSent: false, transport)
             }
             message = nil
