@@ -32,7 +32,7 @@ package final class Room {
     package let slots = MemberSlots()
     let joinBatches = JoinBatches()
     let account: RoomAccount
-    package let own: OwnLinks
+    package let own = OwnLinks()
     let presenceReport = PresenceReport()
     let receiptNotices = ReceiptNotices()
     /// Receipts already reported to authors, where there is persistent storage.
@@ -73,7 +73,6 @@ package final class Room {
         self.settings = settings
         self.traits = settings.dialect.traits
         catchUp = CatchUp(sendersTellTime: traits.messageIDOrigin == .client)
-        own = OwnLinks(traits)
         self.frontEnd = frontEnd
         self.createdAt = context.now.wall
         let account = context.identities.puppetID(nick: "chatbridge", backend: settings.backend)
@@ -95,15 +94,16 @@ package final class Room {
 
     /// The configuration has others. What the room is must be the same: the dialect's traits, backend, channel, identity.
     func take(_ settings: RoomSettings, _ upstream: UpstreamShared) {
-        self.settings = settings
+        var settings = settings
         let usesAccount = upstream.hasLogin(settings.backend)
-        if usesAccount { self.settings.authenticates = true }
-        lane.take(self.settings, usesAccount: usesAccount)
+        if usesAccount { settings.authenticates = true }
+        self.settings = settings
+        lane.take(settings, usesAccount: usesAccount)
         // A description may have other templates.
         carriesReplies = settings.dialect.carriesReplies(context: lane.dialectContext)
         presenceWords = PresenceReport.Words(settings.dialect, context: lane.dialectContext)
         for own in own.values {
-            own.take(self.settings, usesAccount: own.login.backend.map { upstream.hasLogin($0) } ?? false)
+            own.take(settings, usesAccount: own.login.backend.map { upstream.hasLogin($0) } ?? false)
         }
     }
 

@@ -400,9 +400,9 @@ struct BackendConfigurationTests {
     func perRoom() throws {
         let configuration = try load(
             Self.main + "[[rooms]]\nname = \"c\"\nurl = \"ws://h/\"\n[[rooms]]\nname = \"*\"\nbackend = \"main\"")
-        let kinds = PerRoom(configuration, \.auth.type)
-        #expect(kinds["c"] == AuthConfiguration.Kind.none)
-        #expect(kinds["any"] == .bearer)
+        let rooms = RoomsByName(configuration.rooms)
+        #expect(rooms["c"]?.auth.type == AuthConfiguration.Kind.none)
+        #expect(rooms["any"]?.auth.type == .bearer)
         let secrets = UpstreamSecrets(configuration, environment: testEnvironment())
         #expect(
             try secrets.read("any").get().headers == [

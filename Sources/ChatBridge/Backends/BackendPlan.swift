@@ -9,6 +9,11 @@ struct BackendPlan: Sendable {
     var place: BackendPlace
     var source: AccountSecrets.Source
 
+    /// Whether there are calls, a login or files behind the rooms' credentials.
+    var isAsked: Bool {
+        settings.login != nil || settings.dialect.calls != nil || settings.dialect.traits.guardsFiles
+    }
+
     /// All backends of rooms. Those with an unknown dialect are left out, which the configuration's own check rules
     /// out.
     static func plans(_ configuration: Configuration, environmentProxies: HTTPProxyRules) -> [BackendPlan] {

@@ -8,13 +8,13 @@ import WireBytes
 
 /// Reads the credentials of rooms, anew for each attempt.
 struct UpstreamSecrets {
-    private let auths: PerRoom<AuthConfiguration>
+    let rooms: RoomsByName
     /// Credentials of accounts' own, by the account's and the room's name.
     private let own: [[String]: AuthConfiguration]
     private let environment: ConfigurationEnvironment
 
     init(_ configuration: Configuration, environment: ConfigurationEnvironment) {
-        auths = PerRoom(configuration, \.auth)
+        rooms = RoomsByName(configuration.rooms)
         var own: [[String]: AuthConfiguration] = [:]
         for account in configuration.accounts {
             for (login, room) in configuration.ownLogins(of: account) { own[[account.name, login.room]] = room.auth }
@@ -34,8 +34,8 @@ struct UpstreamSecrets {
 
     /// The credentials as they are now. A small file is read on the caller's thread.
     func read(_ room: String) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
-        guard let auth = auths[room] else { return .success(UpstreamCredentials()) }
-        return read(auth)
+        guard let known = rooms[room] else { return .success(UpstreamCredentials()) }
+        return read(known.auth)
     }
 
     private func read(_ auth: AuthConfiguration) -> Result<UpstreamCredentials, UpstreamCredentialsFailure> {
@@ -116,18 +116,21 @@ struct AccountSecrets: Sendable {
     }
 }
 
-/// Something of each room's configuration, by the room's name; any other is one that the template opened.
-struct PerRoom<Value> {
-    private var byName: [String: Value] = [:]
+/// The rooms of a configuration; any other name is one that the template opened.
+struct RoomsByName: Sendable {
+    private let rooms: [RoomConfiguration]
+    /// Not the rooms themselves: a table has space for twice as many values as it holds, and these are large.
+    private let indices: [String: Int]
 
-    init(_ configuration: Configuration, _ value: (RoomConfiguration) -> Value) {
-        for room in configuration.rooms { byName[room.name] = value(room) }
+    init(_ rooms: [RoomConfiguration]) {
+        self.rooms = rooms
+        indices = Dictionary(rooms.indices.map { (rooms[$0].name, $0) }, uniquingKeysWith: { $1 })
     }
 
-    subscript(_ room: String) -> Value? { byName[room] ?? byName[RoomConfiguration.templateName] }
+    subscript(_ name: String) -> RoomConfiguration? {
+        (indices[name] ?? indices[RoomConfiguration.templateName]).map { rooms[$0] }
+    }
 }
-
-extension PerRoom: Sendable where Value: Sendable {}
 
 /// The groups of this machine.
 enum SystemGroups {

@@ -16,7 +16,6 @@ struct BridgePlan: Sendable {
     let configuration: Configuration
     let settings: BridgeSettings
     private let backends: [BackendPlan]
-    private let upstreamTLS: PerRoom<TLSClientSettings>
     private let secrets: UpstreamSecrets
     let accountSecrets: AccountSecrets
     /// In the order of the configuration's listeners.
@@ -44,14 +43,15 @@ struct BridgePlan: Sendable {
         } catch {
             throw StartError(description: "a room's URL cannot be used: \(error.sentence)")
         }
-        upstreamTLS = PerRoom(configuration) { $0.tls.settings() }
         secrets = UpstreamSecrets(configuration, environment: environment)
         let used = configuration.listeners.map(\.bind.sockets) + configuration.http.map(\.bind.sockets)
         let names = Set(used.compactMap { $0?.name })
         unusedSockets = Set((environment.sockets ?? []).map(\.name)).subtracting(names).sorted()
         serviceManager = ServiceManagerSettings(variables: environment.variables, processID: getpid())
         accountSecrets = AccountSecrets(
-            sources: Dictionary(backends.map { ($0.settings.name, $0.source) }, uniquingKeysWith: { $1 }),
+            sources: Dictionary(
+                backends.lazy.filter(\.settings.authenticates).map { ($0.settings.name, $0.source) },
+                uniquingKeysWith: { $1 }),
             environment: environment)
         let asksForCertificates = configuration.accounts.contains { !$0.certificates.isEmpty }
         places = try configuration.listeners.map { listener throws(StartError) in
@@ -114,8 +114,10 @@ struct BridgePlan: Sendable {
 
     // MARK: - On the loop
 
+    /// Of the backends that something may be asked of beside the sockets.
     var backendPlaces: [String: BackendPlace] {
-        Dictionary(backends.map { ($0.settings.name, $0.place) }, uniquingKeysWith: { $1 })
+        Dictionary(
+            backends.lazy.filter(\.isAsked).map { ($0.settings.name, $0.place) }, uniquingKeysWith: { $1 })
     }
 
     /// How the links of a bridge's rooms show who they are, and how they are secured.
@@ -125,7 +127,7 @@ struct BridgePlan: Sendable {
         credentials: (RoomID) -> Result<UpstreamCredentials, UpstreamCredentialsFailure>,
         tls: (RoomID) -> TLSClientSettings?
     ) {
-        let (upstreamTLS, secrets) = (upstreamTLS, secrets)
+        let secrets = secrets
         return (
             { id in
                 let own = bridge.ownLogin(of: id)
@@ -134,7 +136,10 @@ struct BridgePlan: Sendable {
                 }
                 return own.map { secrets.read(account: $0.account, in: room) } ?? secrets.read(room)
             },
-            { id in bridge.settings(of: bridge.ownLogin(of: id)?.room ?? id).flatMap { upstreamTLS[$0.name] } }
+            { id in
+                let room = bridge.settings(of: bridge.ownLogin(of: id)?.room ?? id)
+                return room.flatMap { secrets.rooms[$0.name] }?.tls.settings()
+            }
         )
     }
 

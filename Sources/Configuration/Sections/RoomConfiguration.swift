@@ -71,7 +71,7 @@ package struct RoomConfiguration: Equatable, Sendable {
     package var subprotocols: [String] = []
     package var requiresSubprotocol = false
     package var headers: [UpstreamHeader] = []
-    package var auth = AuthConfiguration()
+    @Shared package var auth = AuthConfiguration()
     package var proxy = UpstreamProxy.environment
     package var tls = UpstreamTLSConfiguration()
     package var userAgent = "chatbridge/\(BuildInformation.version)"

@@ -38,6 +38,7 @@ package final class OwnLink: SendLane {
 
     package let room: RoomID
     package let login: OwnLoginSettings
+    private let identity: DialectTraits.Identity
     /// The account's stable upstream id where senders are named; it marks the account's messages everywhere.
     package let puppet: ChatID
     /// The IRC user; replaced after all clients left and one returned, a placeholder before the first.
@@ -68,6 +69,7 @@ package final class OwnLink: SendLane {
         self.login = login
         self.puppet = puppet
         self.person = person
+        identity = room.identity
         upstreamID = login.person.map { ChatID($0) }
         isLearned = login.person != nil
         var dialectContext = DialectContext(room: room.upstreamRoom)
@@ -132,7 +134,7 @@ package final class OwnLink: SendLane {
 
     /// Records the identity announced by the backend.
     package func identified(as person: ChatPerson) {
-        if login.person == nil, settings.identity == .single { upstreamID = person.id }
+        if login.person == nil, identity == .single { upstreamID = person.id }
         isIDKnown = person.id != nil
         name = person.name ?? name
         isAlso(person)

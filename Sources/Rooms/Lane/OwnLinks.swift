@@ -1,6 +1,7 @@
 import BridgeTypes
 import ChatModel
 import Dialects
+import Upstream
 import WireBytes
 
 /// The accounts with own links in a room, and the messages of their earlier links.
@@ -19,7 +20,6 @@ package final class OwnLinks {
         var text: String
     }
 
-    private let traits: DialectTraits
     private var byAccount: [String: OwnLink] = [:]
     /// Accounts by their identification on the backend.
     private var people: [Key: String] = [:]
@@ -28,8 +28,6 @@ package final class OwnLinks {
     private var sentBefore: [SentBefore] = []
     /// Outboxes of links that are not open, by account.
     private var resting: [String: Outbox] = [:]
-
-    init(_ traits: DialectTraits) { self.traits = traits }
 
     package var isEmpty: Bool { byAccount.isEmpty }
     package var values: some Collection<OwnLink> { byAccount.values }
@@ -87,7 +85,7 @@ package final class OwnLinks {
     }
 
     func restore(_ left: [StoredOutboxEntry], of account: String, _ settings: RoomSettings, _ now: Now) {
-        resting[account, default: Outbox(traits)].restore(left, settings, now)
+        resting[account, default: Outbox(settings.dialect.traits)].restore(left, settings, now)
     }
 
     /// Removes a waiting message that has arrived already.

@@ -52,7 +52,7 @@ extension Room {
             left[entry.link, default: []].append(entry)
             if settings.identity == .puppet { remember(author: entry.sender.id ?? entry.author) }
         }
-        if let ours = left.removeValue(forKey: "") { lane.restore(ours, context.now) }
+        if let ours = left.removeValue(forKey: "") { lane.restore(ours, settings, context.now) }
         for (account, entries) in left {
             own.restore(entries, of: account, settings, context.now)
         }

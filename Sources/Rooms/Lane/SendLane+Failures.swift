@@ -40,7 +40,7 @@ extension SendLane {
     // MARK: - Giving up
 
     final func giveUp(_ entry: OutboxEntry, why: FailureReason, _ context: RoomsContext) -> Failure {
-        context.note(.warn, "message-failed", why.logSentence, ["room": settings.name])
+        context.note(.warn, "message-failed", why.logSentence, ["room": roomName])
         let arrived = outbox.arrivedPieces(of: entry)
         outbox.dropPieces(of: entry)
         guard context.isDurable, let id = entry.storedID else { return Failure(entry: entry, why: why) }
@@ -73,7 +73,7 @@ extension SendLane {
                 context.note(
                     .error, "failure-untold",
                     "an author who does not come back was not told that a message failed; it is forgotten",
-                    ["room": settings.name, "nick": item.entry.origin.nick])
+                    ["room": roomName, "nick": item.entry.origin.nick])
             }
         }
     }

@@ -39,7 +39,8 @@ extension SendLane {
 
     private func stored(_ entry: OutboxEntry, _ id: ChatID) -> StoredOutboxEntry {
         StoredOutboxEntry(
-            id: id, room: settings.storedKey, link: account, sender: entry.message.sender, sentAs: entry.message.text,
+            id: id, room: link.settings.storedKey, link: account, sender: entry.message.sender,
+            sentAs: entry.message.text,
             attachments: entry.message.attachments, replyTo: entry.message.replyTo,
             acceptedAt: entry.message.at ?? ChatTimestamp(milliseconds: 0),
             saidAfter: entry.saidAfter.map { Int64($0) }, author: entry.origin.puppet,
@@ -69,7 +70,9 @@ extension SendLane {
         let hasPieces = outbox.hasPieces(of: entry)
         let isKept = proof == .connection && traits.history != .none
         if isKept {
-            let until = context.now.monotonic + DeliveredMessages.processingTime + settings.ping + settings.pongTimeout
+            let until =
+                context.now.monotonic + DeliveredMessages.processingTime + link.settings.ping
+                + link.settings.pongTimeout
             outbox.keepDelivered(entry, until: until)
         }
         guard !entry.isShown else {
@@ -128,7 +131,9 @@ extension SendLane {
         outbox.contains(id: left.id) || outbox.failures.contains(id: left.id)
     }
 
-    package final func restore(_ left: [StoredOutboxEntry], _ now: Now) { outbox.restore(left, settings, now) }
+    package final func restore(_ left: [StoredOutboxEntry], _ settings: RoomSettings, _ now: Now) {
+        outbox.restore(left, settings, now)
+    }
 
     /// Takes over the outbox of a link that is no longer configured: its failures are reported here, and none of it is
     /// sent.
@@ -141,6 +146,10 @@ extension SendLane {
     }
 }
 
+extension LinkSettings {
+    var storedKey: StoredRoomKey { StoredRoomKey(backend: backend, room: upstreamRoom) }
+}
+
 extension RoomSettings {
-    package var storedKey: StoredRoomKey { StoredRoomKey(backend: link.backend, room: link.upstreamRoom) }
+    package var storedKey: StoredRoomKey { link.storedKey }
 }

@@ -22,9 +22,10 @@ package class SendLane {
     /// The room's, or one of its own in place of a room's, for all that is addressed by rooms: timers, slots, actions.
     package final let id: RoomID
     package final let link: UpstreamSession
-    /// The room's.
-    package final private(set) var settings: RoomSettings
-    package final let traits: DialectTraits
+    /// The room's; the lane has no settings beside those of its link but the limits of its queue.
+    final let roomName: String
+    final private var maxMessages: Int
+    final private var maxAge: Duration
     /// The account whose login the link uses; empty: the room's.
     package final let account: String
     /// The identity of the link, and the backend's properties of the room.
@@ -54,16 +55,19 @@ package class SendLane {
         traffic: RoomTraffic, dialectContext: DialectContext
     ) {
         self.id = link.room
-        self.settings = settings
+        roomName = settings.name
+        maxMessages = settings.queueMaxMessages
+        maxAge = settings.queueMaxAge
         self.account = account
         self.sendBudget = sendBudget
         self.outbox = outbox
         self.traffic = traffic
         self.dialectContext = dialectContext
-        traits = settings.dialect.traits
-        delivery = DeliveryConfirmation(traits)
+        delivery = DeliveryConfirmation(link.traits)
         self.link = link
     }
+
+    package final var traits: DialectTraits { link.traits }
 
     /// The backend accepts messages over the link now.
     var canSpeak: Bool { link.isUp }
@@ -96,7 +100,7 @@ package class SendLane {
 
     // MARK: - Writing
 
-    package final var isFull: Bool { outbox.count >= settings.queueMaxMessages }
+    package final var isFull: Bool { outbox.count >= maxMessages }
     /// All messages are written.
     package final var isIdle: Bool { !outbox.hasQueued && pendingReceipts.isEmpty }
 
@@ -128,7 +132,7 @@ package class SendLane {
         {
             willWrite(author, message.id)
             message.sender = sender(of: message, nick: author.nick)
-            let encoded = settings.dialect.encode(.message(message), context: dialectContext)
+            let encoded = link.settings.dialect.encode(.message(message), context: dialectContext)
             switch encoded {
             case .frame, .several:
                 guard writeNext(message, encoded, author, recordsAttempts, context) else { return failures }
@@ -150,7 +154,7 @@ package class SendLane {
                 .receipt(
                     ChatReceipt(
                         state: receipt.state, ids: [receipt.id], by: receipt.reader, at: context.now.wall,
-                        room: settings.upstreamRoom)), context)
+                        room: link.settings.upstreamRoom)), context)
         }
         return failures
     }
@@ -190,7 +194,7 @@ package class SendLane {
     /// Sends a command whose loss does no harm; true when it went to the socket.
     @discardableResult
     package final func send(_ command: ChatCommand, _ context: RoomsContext) -> Bool {
-        guard canSpeak, link.send(settings.dialect.encode(command, context: dialectContext), context) else {
+        guard canSpeak, link.send(link.settings.dialect.encode(command, context: dialectContext), context) else {
             return false
         }
         traffic.sent(command)
@@ -211,7 +215,8 @@ package class SendLane {
 
     /// The room has other settings.
     func take(_ settings: RoomSettings, usesAccount: Bool) {
-        self.settings = settings
+        maxMessages = settings.queueMaxMessages
+        maxAge = settings.queueMaxAge
         link.take(linkSettings(settings), usesAccount: usesAccount)
     }
 
@@ -219,7 +224,7 @@ package class SendLane {
 
     /// - Parameter grant: the time of another pending write.
     final func arm(isOpen: Bool, also grant: MonotonicInstant?, _ context: RoomsContext) {
-        var due = MonotonicInstant.earlier(outbox.nextDeadline(maxAge: settings.queueMaxAge), grant)
+        var due = MonotonicInstant.earlier(outbox.nextDeadline(maxAge: maxAge), grant)
         if maySend(isOpen: isOpen),
             outbox.mayRecordAttempt(context.now.monotonic) && outbox.hasQueued || !pendingReceipts.isEmpty
         {
@@ -236,7 +241,7 @@ package class SendLane {
     /// Fails expired messages. The timer never fires twice for the same reason, with or without a usable link.
     final func expire(_ context: RoomsContext) -> [Failure] {
         let now = context.now.monotonic
-        let expired = giveUp(outbox.expire(maxAge: settings.queueMaxAge, now: now), context)
+        let expired = giveUp(outbox.expire(maxAge: maxAge, now: now), context)
         _ = outbox.mayRecordAttempt(now)
         forget(outbox.takeDelivered(due: now), context)
         return expired
@@ -308,7 +313,8 @@ package class SendLane {
     final func cutRestored() {
         for entry in outbox.takeUncut() where entry.part == nil {
             guard let id = entry.message.id,
-                case .unsupported(.tooLong) = settings.dialect.encode(.message(entry.message), context: dialectContext),
+                case .unsupported(.tooLong) = link.settings.dialect.encode(
+                    .message(entry.message), context: dialectContext),
                 let pieces = pieces(of: entry)
             else { continue }
             outbox.split(id: id, pieces)
@@ -340,7 +346,7 @@ package class SendLane {
     private func pieces(of message: ChatMessage) -> [ChatMessage]? {
         var pieces: [ChatMessage] = []
         var rest = message
-        while let end = settings.dialect.cut(of: rest, context: dialectContext) {
+        while let end = link.settings.dialect.cut(of: rest, context: dialectContext) {
             guard end < rest.text.endIndex else { return pieces + [rest] }
             var front = rest
             front.text = String(rest.text[..<end])

@@ -5,6 +5,6 @@ extension RoomPassage {
 
     init(_ step: Step, over lane: SendLane) {
         let link = lane.link
-        self.init(step, room: lane.settings.name, account: lane.account) { link.scrubbed($0) }
+        self.init(step, room: lane.roomName, account: lane.account) { link.scrubbed($0) }
     }
 }

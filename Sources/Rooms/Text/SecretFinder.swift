@@ -92,13 +92,14 @@ package final class SecretFinder {
 
         /// Longest first: one may be a part of another.
         let all: [[UInt8]]
-        /// By the last two bytes, folded: whether one ends with them.
-        private var ends = [UInt64](repeating: 0, count: 64)
+        /// By the last two bytes, folded: whether one ends with them. Empty as long as there is none: each room has these.
+        private var ends: [UInt64]
         /// Indices into `all` by the last 8 bytes.
         private var byTail: [UInt64: [Int]] = [:]
 
         init(_ patterns: [[UInt8]]) {
             all = patterns.filter { $0.count >= Self.tailBytes }.sorted { $0.count > $1.count }
+            ends = all.isEmpty ? [] : [UInt64](repeating: 0, count: 64)
             for (index, pattern) in all.enumerated() {
                 let bit = Self.bit(pattern[pattern.count - 2], pattern[pattern.count - 1])
                 ends[bit >> 6] |= 1 << UInt64(bit & 63)
@@ -107,7 +108,7 @@ package final class SecretFinder {
         }
 
         func areIn(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-            guard bytes.count >= Self.tailBytes else { return false }
+            guard !all.isEmpty, bytes.count >= Self.tailBytes else { return false }
             for end in Self.tailBytes...bytes.count {
                 let bit = Self.bit(bytes[end - 2], bytes[end - 1])
                 guard ends[bit >> 6] >> UInt64(bit & 63) & 1 == 1 else { continue }

@@ -22,7 +22,8 @@ public struct LinkSettings: Sendable {
     /// Each attempt begins with reading credentials.
     public var authenticates: Bool
     /// HTTP statuses and close codes that mean that the credentials are refused.
-    public var refusalCodes: Set<Int> = [401, 403, 1008, 4001, 4003]
+    public var refusalCodes = usualRefusalCodes
+    private static let usualRefusalCodes: Set<Int> = [401, 403, 1008, 4001, 4003]
     /// Selects the proxy of the connection.
     public var proxies: HTTPProxyRules
     public var userAgent: String

@@ -143,7 +143,7 @@ package final class UpstreamSession {
     package private(set) var usesAccount: Bool
     let shared: UpstreamShared
     /// The dialect's, made once.
-    let traits: DialectTraits
+    package let traits: DialectTraits
     private var policy: ReconnectPolicy
     package private(set) var state: State = .stopped
     /// An administrator wants no connection; ``start(_:)`` does nothing.
