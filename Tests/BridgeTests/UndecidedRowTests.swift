@@ -104,6 +104,52 @@ struct UndecidedRowTests {
         #expect(stage.room.lane.outbox.isEmpty)
     }
 
+    @Test(
+        "a history that is fetched while a row waits does not make it known: it is shown, and what waits behind it",
+        arguments: [true, false], [true, false])
+    func historyMeanwhile(hasLast: Bool, isOurs: Bool) throws {
+        let stage = try SessionStage(
+            StubDialect {
+                $0.confirmation = .receipt
+                $0.messageIDOrigin = .server
+                $0.identity = .single
+                $0.history = .call
+            })
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        stage.enter("eve", 2)
+        stage.harness.answerHistory(.success([]), isComplete: true)
+        let began = stage.wall
+        stage.backend(S.message("4", "before", more: "\"at\":\(began),"))
+        #expect(stage.said(2) == ["ann: before"])
+        _ = Self.say("one", stage)
+        stage.harness.advance(by: .milliseconds(9500))
+        let two = Self.say("two", stage)
+        _ = stage.harness.takeHistoryQueries()
+        let said = stage.wall
+        stage.backend(
+            "{\"kind\":\"message\",\"id\":\"5\",\(Sender.account.rawValue),\"at\":\(said),\"text\":\"from the phone\"}")
+        stage.backend(S.message("6", "after it", more: "\"at\":\(said + 100),"))
+        // The first one has had no answer for ten seconds, so it is looked for.
+        stage.harness.advance(by: .milliseconds(500))
+        #expect(stage.harness.takeHistoryQueries().count == 1)
+        func row(_ id: String, _ sender: ChatPerson, _ text: String, at: Int64, isSelf: Bool = false) -> ChatMessage {
+            ChatMessage(
+                id: ChatID(id), sender: sender, text: text, at: ChatTimestamp(milliseconds: at), isSelf: isSelf)
+        }
+        let ann = ChatPerson(id: ChatID("u-ann"), name: "ann")
+        let account = ChatPerson(id: ChatID("a"), name: "acct")
+        let rows = [
+            row("4", ann, "before", at: began), row("5", account, "from the phone", at: said, isSelf: true),
+            row("6", ann, "after it", at: said + 100),
+        ]
+        stage.harness.answerHistory(.success(hasLast ? rows : rows.dropLast()), isComplete: true)
+        if isOurs { stage.backend(Self.answer(two, "5")) }
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.said(2) == [isOurs ? "bob: two" : "acct: from the phone", "ann: after it"])
+        #expect(stage.harness.violations == [])
+    }
+
     @Test("a refusal decides too, and a lost link ends the waiting", arguments: [true, false])
     func refused(linkGoes: Bool) throws {
         let stage = try Self.stage()

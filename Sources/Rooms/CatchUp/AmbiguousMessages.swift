@@ -11,7 +11,8 @@ import WireBytes
 // | another's row     | answers for others | once no sent message is unanswered                                |
 // | another's row     | no answer         | after 2 s                                                          |
 //
-// Later events wait behind such a row, answers too, so that the room's order stays the backend's.
+// Later events wait behind such a row, answers too, so that the room's order stays the backend's. A history that is fetched
+// meanwhile neither shows them nor makes them known.
 
 /// The ambiguous rows, and later events behind the first of them, oldest first.
 final class AmbiguousMessages {
@@ -50,6 +51,13 @@ final class AmbiguousMessages {
             return message.id == upstreamID
         }
         if let place { items[place] = arrival } else { items.append(arrival) }
+    }
+
+    /// The ids of the messages among them.
+    var ids: Set<ChatID> {
+        var ids: Set<ChatID> = []
+        for case .event(.message(let message), _) in items { if let id = message.id { ids.insert(id) } }
+        return ids
     }
 
     func removeFirst() -> Item? { items.isEmpty ? nil : items.removeFirst() }

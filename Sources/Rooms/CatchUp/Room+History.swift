@@ -391,7 +391,7 @@ extension Room {
             if isOutrun {
                 reportOutrun(context)
                 settleOutbox(with: messages, context)
-                for message in messages.suffix(SeenMessageIDs.capacity / 2) { _ = rememberQuietly(message) }
+                rememberQuietly(messages.suffix(SeenMessageIDs.capacity / 2))
             } else {
                 showMissed(page, context)
             }
@@ -465,9 +465,9 @@ extension Room {
 
     // MARK: - Processing
 
-    /// Ids of buffered live messages: they are new, also within a history.
+    /// Ids of live messages that are buffered, or wait behind an ambiguous one: they are new, also within a history.
     private var heldIDs: Set<ChatID> {
-        var ids: Set<ChatID> = []
+        var ids = ambiguous.ids
         for case .message(let message) in catchUp.held { if let id = message.id { ids.insert(id) } }
         return ids
     }
@@ -547,6 +547,12 @@ extension Room {
         }
     }
 
+    /// Makes messages known without showing them, but those that are held: these are shown when they are released.
+    private func rememberQuietly(_ messages: some Sequence<ChatMessage>) {
+        let held = heldIDs
+        for message in messages where message.id.map({ !held.contains($0) }) ?? true { _ = rememberQuietly(message) }
+    }
+
     /// False when it was known.
     private func rememberQuietly(_ message: ChatMessage) -> Bool {
         guard let id = message.id else { return !seenTexts.isKnownFromHistory(message) }
@@ -568,10 +574,7 @@ extension Room {
         let known = page.shown.filter { !isMissed[$0] }.map { page.told[$0] }
         settleOutbox(with: known, context)
         // Half of the ring at most: newer messages must stay known too.
-        for message in known.suffix(SeenMessageIDs.capacity / 2) {
-            if let id = message.id, held.contains(id) { continue }
-            _ = rememberQuietly(message)
-        }
+        rememberQuietly(known.suffix(SeenMessageIDs.capacity / 2))
         show(missed: missed, isLate: isLate(page, isMissed, held), context)
     }
 
@@ -609,9 +612,12 @@ extension Room {
     }
 
     private func show(missed: [ChatMessage], isLate: Bool = false, _ context: RoomsContext) {
+        // Those are shown in their order, once it is known whose the first of them is.
+        let waiting = ambiguous.ids
+        let missed = missed.filter { $0.id.map { !waiting.contains($0) } ?? true }
         let (unshown, shown) = (missed.dropLast(CatchUp.maxShown), missed.suffix(CatchUp.maxShown))
         settleOutbox(with: unshown, context)
-        for message in unshown.suffix(SeenMessageIDs.capacity / 2) { _ = rememberQuietly(message) }
+        rememberQuietly(unshown.suffix(SeenMessageIDs.capacity / 2))
         if !unshown.isEmpty {
             reportLeftOut(
                 unshown.count, first: unshown.lazy.compactMap(\.at).first,
