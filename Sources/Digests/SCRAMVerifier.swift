@@ -55,7 +55,8 @@ public struct SCRAMVerifier: Hashable, Sendable, CustomStringConvertible {
 
     public init(parsing text: String) throws(ParseError) {
         guard text.hasPrefix(Self.prefix) else {
-            throw ParseError(message: "a password's hash begins with \(Self.prefix)")
+            let what = text.isEmpty ? "nothing is there; " : ""
+            throw ParseError(message: "\(what)a password's hash begins with \(Self.prefix)")
         }
         let parts = text.dropFirst(Self.prefix.count).split(separator: "$", omittingEmptySubsequences: false)
         guard parts.count == 4 else {

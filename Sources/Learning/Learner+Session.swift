@@ -1,4 +1,5 @@
 import JSONText
+import WireBytes
 
 // Who is there, and the session: log-in, opening, pings, refusals.
 
@@ -130,7 +131,7 @@ extension Learner {
         let ready = last.flatMap { last in
             evidence.received.first { $0.index > last.index && !isPing($0) && !isExplained($0) }
         }
-        if let answered { findLogin(answered, ready) }
+        if let login, let answered { findLogin(answered, to: login) }
         if let ready, ready.index != answered?.index || answered == nil, !rest.isEmpty {
             let all = evidence.received.filter {
                 evidence.kind(of: $0) == evidence.kind(of: ready) && evidence.kind != nil || $0.index == ready.index
@@ -165,16 +166,26 @@ extension Learner {
     }
 
     /// The frame that answers the log-in, and what else it says.
-    private mutating func findLogin(_ frame: LearnedFrame, _ ready: LearnedFrame?) {
+    private mutating func findLogin(_ frame: LearnedFrame, to login: LearnedFrame) {
         var fields = LearnedFields()
         fields.set("state", .object([.init("const", .string("ok"))]), "")
         var when = evidence.conditions([frame])
+        let others = evidence.received.filter { $0.index != frame.index }
+        func isAlone(_ when: JSONValue) -> Bool {
+            !others.contains { other in when.object?.allSatisfy { other.value($0.key) == $0.value } ?? true }
+        }
+        // Answers to all requests look alike but for the number of the request.
+        if !isAlone(when), let members = when.object {
+            let numbers = login.single.compactMap(\.value.integer)
+            let number = frame.single.first { leaf in leaf.value.integer.map { numbers.contains($0) } ?? false }
+            if let number { when = .object(members + [.init(number.pointer, number.value)]) }
+        }
         let good = ["ok", "success", "succeeded", "accepted", "authenticated", "true"]
         let status = frame.single.first { leaf in
             ["status", "ok", "success", "result", "state"].contains(leaf.key) && leaf.pointer != evidence.kind
-                && (leaf.value == .bool(true) || good.contains(leaf.value.string ?? ""))
+                && (leaf.value == .bool(true) || good.contains(ASCII.lowercased(leaf.value.string ?? "")))
         }
-        if let status, let members = when.object, when[status.pointer] == nil {
+        if let status, let members = when.object, !members.isEmpty, when[status.pointer] == nil {
             var refused = LearnedFields()
             refused.set("state", .object([.init("const", .string("failed"))]), "")
             add(
@@ -185,6 +196,10 @@ extension Learner {
                 ],
                 when: when, explaining: [])
             when = .object(members + [.init(status.pointer, status.value)])
+        }
+        // Without a condition any frame would be the answer.
+        guard when.object?.isEmpty == false else {
+            return reason("auth: nothing tells the answer to the log-in from other frames; write its rule")
         }
         findWelcome(
             frame, when,

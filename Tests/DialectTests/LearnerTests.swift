@@ -118,6 +118,39 @@ struct LearnerTests {
         #expect(reasons.contains { $0.hasPrefix("encode.message: /seq was 5") })
     }
 
+    @Test("the answer to a log-in is told from the answers to other requests by its number")
+    func answeredLogin() throws {
+        let recording = Recording(
+            parsing: Array(
+                #"""
+                {"dir":"out","frame":{"action":"login","seq":1,"data":{"token":"{token}"}}}
+                {"dir":"in","frame":{"status":"OK","seq_reply":1}}
+                {"dir":"in","frame":{"event":"hello","data":{"user":{"id":"u1","username":"ann"},"channel":"lobby"},"seq":0}}
+                {"step":"say"}
+                {"dir":"out","frame":{"action":"post","seq":2,"data":{"channel":"lobby","message":"learn-1","pending":"p-7f3a"}}}
+                {"dir":"in","frame":{"status":"OK","seq_reply":2}}
+                {"dir":"in","frame":{"event":"posted","data":{"post":{"id":"m1","user_id":"u1","username":"ann","channel":"lobby","message":"learn-1","create_at":1764400000000,"pending":"p-7f3a"}},"seq":1}}
+                {"step":"hear"}
+                {"dir":"in","frame":{"event":"posted","data":{"post":{"id":"m2","user_id":"u2","username":"bob","channel":"lobby","message":"learn-2","create_at":1764400001000,"pending":"p-1"}},"seq":2}}
+                """#.utf8), limits: JSONLimits())
+        let proposal = try #require(Learner.propose(recording))
+        let dialect = CustomDialect(try CustomDefinition(proposal.description), name: "mine")
+        func states(_ frame: String) -> [ChatAuth.State] {
+            let decoded = Array(frame.utf8).withUnsafeBytes {
+                dialect.decode($0, isBinary: false, context: DialectContext(room: "lobby"))
+            }
+            return decoded.events?.compactMap { if case .auth(let auth) = $0 { auth.state } else { nil } } ?? []
+        }
+        #expect(states(#"{"status":"OK","seq_reply":1}"#) == [.ok])
+        #expect(states(#"{"status":"FAIL","error":{"message":"invalid token"},"seq_reply":1}"#) == [.failed])
+        for other in [
+            #"{"status":"OK","seq_reply":2}"#, #"{"status":"FAIL","error":{"message":"no"},"seq_reply":2}"#,
+            #"{"event":"channel_viewed"}"#,
+        ] {
+            #expect(states(other).isEmpty, "\(other)")
+        }
+    }
+
     /// An app that numbers its commands, and a backend that answers each and brings the message to its sender as well.
     private static let commands = #"""
         {"dir":"in","frame":{"kind":"hello","seq":1,"you":{"id":"u1","name":"ann"}}}

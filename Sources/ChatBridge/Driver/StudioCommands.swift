@@ -121,7 +121,7 @@ extension ServiceCommands {
               irssi    irssi -c \(host) -p \(port)       then  /join #\(demoRoom)
               WeeChat  /server add demo \(host)/\(port) -notls   /connect demo   /join #\(demoRoom)
               telnet   telnet \(host) \(port)            then a name and a room; no IRC to know
-            The backend: ws://127.0.0.1:\(studioPort)/\(demoRoom). Ctrl-C ends it. Yours: make run CONFIG=your.toml\n
+            The backend: ws://127.0.0.1:\(studioPort)/\(demoRoom). Ctrl-C ends it. Yours: chatbridge run --config your.toml\n
             """
     }
 

@@ -119,7 +119,12 @@ enum LearnCommand {
             }
             output("Do what follows, one after another, and press Enter after each; Ctrl-D ends it.\n")
             for step in LearnStep.allCases {
-                await loop.run { ($0.delegate as? RecordingSource)?.mark(step) }
+                let isOver = await loop.run {
+                    let source = $0.delegate as? RecordingSource
+                    source?.mark(step)
+                    return source?.isOver ?? true
+                }
+                if isOver { break }
                 output("\(step.request): ")
                 guard readLine() != nil else { break }
             }

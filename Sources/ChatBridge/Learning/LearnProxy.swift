@@ -10,6 +10,8 @@ import WireBytes
 /// What a source of a recording has so far, and marks of the person's steps in it. Confined to the loop.
 class RecordingSource {
     private(set) var recording = Recording()
+    /// Nothing more will come.
+    fileprivate(set) var isOver = false
     /// Tells that a connection came or went, or a frame.
     let noted: (String) -> Void
 
@@ -220,6 +222,7 @@ final class LearnClient: RecordingSource, TransportDelegate {
     }
 
     func connectionClosed(_ id: ConnectionID, _ end: StreamEnd, transport: Transport) {
+        isOver = true
         noted("the connection is closed: \(end)")
     }
 }
