@@ -203,8 +203,8 @@ def two_accounts(world):
         client.expect_text("in " + channel)
         # Kept before the next one is accepted.
         client.say(channel, "end")
-        client.barrier()
         client.expect_text("end")
+        client.barrier()
     kill(world)
     world.start(rooms=("lobby", "attic"), directory=directory, server_extra=identity)
     alice = log_in_as(world, "alice", "secret", "alice", "#lobby")
