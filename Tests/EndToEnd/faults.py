@@ -49,6 +49,13 @@ class StallingProxy:
                 link["up"] = link["down"] = False
             self.lock.notify_all()
 
+    def end_behind(self, text):
+        """Ends the connections to the client when one of them has brought this."""
+        wait_until(lambda: any(text in link["last"] for link in self.links), "%r is passed on" % text)
+        for link in self.links:
+            with contextlib.suppress(OSError):
+                link["ends"][0].shutdown(socket.SHUT_RDWR)
+
     def close(self):
         with self.lock:
             self.is_running = False
@@ -70,7 +77,7 @@ class StallingProxy:
             except OSError:
                 client.close()
                 continue
-            link = {"up": False, "down": False, "ends": (client, server)}
+            link = {"up": False, "down": False, "ends": (client, server), "last": b""}
             with self.lock:
                 self.links.append(link)
             for source, sink, way in ((client, server, "up"), (server, client, "down")):
@@ -88,6 +95,8 @@ class StallingProxy:
             try:
                 if data:
                     sink.sendall(data)
+                    if way == "down":
+                        link["last"] = data[-512:]
                     continue
                 sink.shutdown(socket.SHUT_WR)
             except OSError:

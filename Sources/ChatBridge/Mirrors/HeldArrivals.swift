@@ -15,7 +15,7 @@ final class HeldArrivals {
     private(set) var items: [(item: Item, room: String)] = []
     /// Rooms of which more is to be read when they have taken what there is.
     private(set) var unread: Set<String> = []
-    /// Of these, rooms that take nothing until then: something between is missing.
+    /// Of these, rooms that take nothing until then: something between is missing, and what is behind it is read again.
     private(set) var overflowed: Set<String> = []
 
     var isEmpty: Bool { items.isEmpty && unread.isEmpty }
@@ -41,6 +41,6 @@ final class HeldArrivals {
     /// More of the room is being read.
     func isRead(_ room: String) {
         unread.remove(room)
-        overflowed.remove(room)
+        if overflowed.remove(room) != nil { items.removeAll { $0.room == room } }
     }
 }

@@ -124,11 +124,11 @@ extension MirrorService {
     private func storePlaces(of mirror: Mirror, _ transport: Transport) {
         guard let places = mirror.takePlaces() else { return }
         let refusals = mirror.refusals
-        whenStored(transport) { [weak self, weak mirror] _, transport in
+        whenStored(transport) { [weak self, weak mirror] isStored, transport in
             guard let self, let mirror, mirrors[mirror.plan.name] === mirror, let address = mirror.plan.network?.address
             else { return }
             mirror.placesAnswered()
-            for (room, position) in places where mirror.refusals == refusals {
+            for (room, position) in places where isStored && mirror.refusals == refusals {
                 guard let channel = mirror.plan.channel(of: room) else { continue }
                 setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
             }
@@ -136,7 +136,7 @@ extension MirrorService {
         }
     }
 
-    /// A message of a channel could not be stored.
+    /// A message of a channel could not be stored: it is read again, and all that was said behind it.
     func readAgain(_ room: String, _ mirror: Mirror, _ transport: Transport) {
         mirror.forgetPlace(in: room)
         guard mirror.plan.network != nil, networks.keepsHistory(mirror.plan.name) else { return }
@@ -151,14 +151,17 @@ extension MirrorService {
         var index = 0
         while mirror.held.items.indices.contains(index) {
             let (item, room) = mirror.held.items[index]
-            if !waiting.contains(room), take(item, in: room, mirror, transport) {
+            let mayTake = !waiting.contains(room) && !mirror.held.overflowed.contains(room)
+            if mayTake, take(item, in: room, mirror, transport) {
                 mirror.held.remove(at: index)
             } else {
                 waiting.insert(room)
                 index += 1
             }
         }
-        for room in mirror.held.unread.subtracting(waiting) { readOn(room, mirror, transport) }
+        for room in mirror.held.unread where mirror.held.overflowed.contains(room) || !waiting.contains(room) {
+            readOn(room, mirror, transport)
+        }
         if !mirror.held.isEmpty { followAgain(transport) }
     }
 
@@ -173,7 +176,9 @@ extension MirrorService {
 
     private func readOn(_ room: String, _ mirror: Mirror, _ transport: Transport) {
         guard let address = mirror.plan.network?.address, let channel = mirror.plan.channel(of: room) else { return }
-        let position = position(in: channel, at: address, of: mirror.plan.name)
+        // What could not be taken is behind the last place that is stored.
+        let position =
+            mirror.held.overflowed.contains(room) ? position(in: channel, at: address, of: mirror.plan.name) : nil
         guard networks.readOn(channel, from: position, of: mirror.plan.name, transport) else { return }
         mirror.held.isRead(room)
     }

@@ -87,7 +87,7 @@ extension IRCNetwork {
         guard let index = channelIndex(name), channels[index].phase != .joined else { return }
         channels[index].joined(at: now.monotonic)
         emit(.channel(channels[index].settings.name, .joined))
-        guard connection.capabilities.enabled.contains(.chatHistory) else { return }
+        guard keepsHistory else { return }
         guard channels[index].lastSeen != nil else {
             // What is said from now on can be asked for later.
             return saw(IRCNetworkPosition(msgid: nil, time: Self.time(of: message) ?? now.wall), in: index)
@@ -141,8 +141,10 @@ extension IRCNetwork {
 
     // MARK: - History
 
-    /// Whether the network has what was said while we were away.
-    package var keepsHistory: Bool { state == .usable && connection.capabilities.enabled.contains(.chatHistory) }
+    /// Whether the network has what was said while we were away; without a connection, whether the last one had it.
+    package var keepsHistory: Bool {
+        state == .usable ? connection.capabilities.enabled.contains(.chatHistory) : keptHistory
+    }
 
     /// Asks for what was said since the last message.
     private func beginCatchUp(_ index: Int, now: Now) {
@@ -152,7 +154,7 @@ extension IRCNetwork {
 
     /// Reads on in the history of a channel: the owner has taken a page, or wants again what it could not take.
     ///
-    /// - Parameter position: the last message that was taken; nil: all of them were.
+    /// - Parameter position: the last message that is kept; nil: all of them were taken.
     /// - Returns: false: not before the page that is being asked for is complete.
     package func readOn(_ channel: String, from position: IRCNetworkPosition?, now: Now) -> Bool {
         guard let index = channelIndex(channel) else { return true }

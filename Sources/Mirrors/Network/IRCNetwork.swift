@@ -103,6 +103,8 @@ package final class IRCNetwork {
     private var failures = 0
     /// Usable connections since the last one that lasted, with that one.
     private var shortConnections = 0
+    /// The last usable connection had a history.
+    private(set) var keptHistory = false
     private var isStopping = false
     private var closingAt: MonotonicInstant?
     private var decoder = IRCLineDecoder(limits: IRCNetwork.limits)
@@ -178,6 +180,7 @@ package final class IRCNetwork {
     package func closed(reason: String, now: Now, random: inout some RandomNumberGenerator) {
         let end = connection.end ?? (reason, .zero)
         let usableFor = connection.usableAt.map { now.monotonic - $0 }
+        if usableFor != nil { keptHistory = connection.capabilities.enabled.contains(.chatHistory) }
         failAll("the connection was lost before the network confirmed the message")
         for index in channels.indices { channels[index].connectionEnded() }
         connection = Self.connection(settings, login: nil, at: now.monotonic)
