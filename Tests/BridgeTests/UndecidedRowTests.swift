@@ -15,12 +15,13 @@ import WireBytes
 struct UndecidedRowTests {
     private typealias S = SessionStage
 
-    private static func stage() throws -> SessionStage {
+    private static func stage(history: DialectTraits.HistorySource = .none) throws -> SessionStage {
         let stage = try SessionStage(
             StubDialect {
                 $0.confirmation = .receipt
                 $0.messageIDOrigin = .server
                 $0.identity = .single
+                $0.history = history
             })
         stage.harness.start()
         stage.enter("bob", 1, caps: "echo-message standard-replies")
@@ -108,16 +109,7 @@ struct UndecidedRowTests {
         "a history that is fetched while a row waits does not make it known: it is shown, and what waits behind it",
         arguments: [true, false], [true, false])
     func historyMeanwhile(hasLast: Bool, isOurs: Bool) throws {
-        let stage = try SessionStage(
-            StubDialect {
-                $0.confirmation = .receipt
-                $0.messageIDOrigin = .server
-                $0.identity = .single
-                $0.history = .call
-            })
-        stage.harness.start()
-        stage.enter("bob", 1, caps: "echo-message standard-replies")
-        stage.enter("eve", 2)
+        let stage = try Self.stage(history: .call)
         stage.harness.answerHistory(.success([]), isComplete: true)
         let began = stage.wall
         stage.backend(S.message("4", "before", more: "\"at\":\(began),"))

@@ -176,7 +176,8 @@ extension Room {
 
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
         if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
-        if pages == nil { catchUp.asks(behind: pagesForward ? mark.flatMap { place(of: $0) } : nil) }
+        let anchor = mark.map { self.anchor(of: $0) }
+        if pages == nil { catchUp.asks(behind: pagesForward ? anchor.flatMap { place(of: $0) } : nil) }
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = pages == nil ? catchUp.nextLimit(base, isBounded: traits.history != .call) : catchUp.limit
         let before = pages.flatMap { catchUp.nextBefore($0.messages) }
@@ -203,8 +204,15 @@ extension Room {
         guard settings.dialect.calls != nil || traits.history == .call else { return false }
         return call(
             HistoryQuery(
-                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: anchor?.id, since: since,
                 before: before, beforeID: beforeID, limit: limit), isFirst: pages == nil, context)
+    }
+
+    /// The message before the mark, where one is known: an answer that begins behind the message asked for has the mark
+    /// then, which proves that it reaches back so far.
+    private func anchor(of mark: CatchUp.Mark) -> CatchUp.Mark {
+        guard let place = place(of: mark), let before = recent.newestNamed(upTo: place - 1) else { return mark }
+        return CatchUp.Mark(id: before.upstreamID, at: before.at)
     }
 
     private func ask(newerThan known: [ChatMessage], _ context: RoomsContext) -> Bool {
