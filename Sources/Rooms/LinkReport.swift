@@ -63,6 +63,11 @@ package final class LinkReport {
     /// Undecodable frames, by reason.
     package private(set) var droppedFrames: [DropReason: Int] = [:]
 
+    /// A frame was understood.
+    private(set) var hasUnderstood = false
+
+    func understood() { hasUnderstood = true }
+
     func historyAnswered(failure: String?) { historyFailure = failure }
 
     /// Returns whether this outage, or its reason, is new.
@@ -116,6 +121,9 @@ package final class LinkReport {
         defer { isOtherRoomNoted = true }
         return !isOtherRoomNoted
     }
+
+    /// Frames that were expected to be of the dialect. Those of other types may be many, and of no interest.
+    var misreadFrames: Int { droppedFrames.reduce(0) { $1.key == .unknownType ? $0 : $0 + $1.value } }
 
     /// Returns the number of frames dropped for this reason.
     func dropped(_ reason: DropReason) -> Int {

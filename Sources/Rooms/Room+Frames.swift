@@ -44,6 +44,9 @@ extension Room {
         _ reason: DropReason, byteCount: Int, typeKey: String?, _ place: DropPlace?, _ context: RoomsContext
     ) {
         let count = report.dropped(reason)
+        if reason != .unknownType, report.misreadFrames == Self.telling, understandsNothing {
+            tellNothingUnderstood(context)
+        }
         // The first ten are logged in full, then every thousandth.
         guard count <= 10 || count % 1000 == 0 else { return }
         context.note(
@@ -53,6 +56,22 @@ extension Room {
                 "type": typeKey.map { String(link.printable($0).prefix(40)) } ?? "",
                 "rule": place.map { String($0.rule) } ?? "", "field": place?.field ?? "", "count": String(count),
             ])
+    }
+
+    /// So many frames that were not understood are told of, where none was.
+    private static let telling = 3
+
+    /// Nothing that came over the link until now is of the dialect.
+    package var understandsNothing: Bool { !report.hasUnderstood && report.misreadFrames >= Self.telling }
+
+    private func tellNothingUnderstood(_ context: RoomsContext) {
+        context.note(
+            .error, "nothing-understood",
+            "nothing that the backend sends is understood; its dialect seems to be another",
+            ["room": settings.name, "host": settings.url.host])
+        notice(
+            "Nothing that \(settings.url.host) sends is understood here, so this room stays silent. "
+                + "The bridge's operator finds the reason in its log.")
     }
 
     /// Advances the mark by a message from the room's link. Where senders set the times, a relayed message bears a time

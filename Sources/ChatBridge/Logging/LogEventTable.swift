@@ -296,6 +296,10 @@ enum LogEventTable {
             "frame-dropped", .warn,
             means: "a frame was not understood",
             remedy: "`chatbridge check --frame` shows how frames are decoded; check `dialect`, or `rule` and `field`"),
+        LogEvent(
+            "nothing-understood", .error,
+            means: "none of the frames that the backend has sent to a room was understood",
+            remedy: "`frame-dropped` says why; `dialect` names the backend's, and `chatbridge learn` describes one"),
         LogEvent("own-link-up", .info, means: "an account is linked to the backend as itself"),
         LogEvent(
             "own-link-lost", .warn, .info,

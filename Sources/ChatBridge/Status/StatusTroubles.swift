@@ -15,13 +15,14 @@ struct StatusTrouble: Equatable {
     }
 
     enum Kind: String, CaseIterable {
-        case storage, link, token, queue, mirror, certificate, reload
+        case storage, link, dialect, token, queue, mirror, certificate, reload
 
         /// What to do about it: a sentence without a full stop.
         var remedy: String {
             switch self {
             case .storage: "make room on the disk, or mend it; the bridge goes on by itself"
             case .link: "see the backend's own log and \"chatbridge check --connect\"; the bridge tries again by itself"
+            case .dialect: "see frame-dropped in the log, and set dialect; \"chatbridge learn\" describes one"
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
             case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
             case .mirror: "see the tool, and its webhook; messages wait for retry.max_age, then they are given up"
@@ -42,7 +43,7 @@ struct StatusTrouble: Equatable {
     var subject: String {
         switch kind {
         case .storage: "storage"
-        case .link, .token, .queue: "room \(name)"
+        case .link, .dialect, .token, .queue: "room \(name)"
         case .mirror: "mirror \(name)"
         case .certificate: "certificate of \(name)"
         case .reload: "reload"
@@ -114,6 +115,12 @@ extension StatusTrouble {
             let next = room.retryIn.map { "; next try in \(spoken($0.components.seconds))\(sooner)" } ?? ""
             found.append(
                 StatusTrouble(kind: .link, level: .error, name: name, text: "down\(since): \(reason)\(next)"))
+        }
+        if room.understandsNothing {
+            found.append(
+                StatusTrouble(
+                    kind: .dialect, level: .error, name: name,
+                    text: "none of the \(room.undecodable) frames that came was understood"))
         }
         if let ends = room.tokenEndsAt, room.state.link != .stopped {
             let left = ends.milliseconds - now.milliseconds

@@ -38,7 +38,7 @@ final class TroubleLog: ConnectionlessLoopClient {
         let isError = trouble.level == .error
         let text = "\(trouble.subject): \(trouble.text): \(trouble.kind.remedy)"
         switch trouble.kind {
-        case .link, .storage, .reload, .mirror: break
+        case .link, .dialect, .storage, .reload, .mirror: break
         case .token:
             note(BridgeNote(isError ? .error : .warn, "backend-token-late", text, ["room": trouble.name]))
         case .queue:
