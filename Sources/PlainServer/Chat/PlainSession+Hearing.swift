@@ -84,7 +84,8 @@ extension PlainSession {
     /// A request was refused, or a message of the person's.
     private func failed(_ message: IRCMessage) {
         if state == .registering, message.params.dropFirst().first == "ACCOUNT_REQUIRED" { return }
-        let reason = message.params.last ?? ""
+        // As the command is called here.
+        let reason = (message.params.last ?? "").replacing("LIST shows them", with: "/rooms shows them")
         let label = message.tag("label")?.value
         if let text = sent.takeMessage(label) {
             terminal.show(ScreenText("Not sent: \"\(PlainNames.excerpt(text))\": \(reason)", .failure))
@@ -193,7 +194,11 @@ extension PlainSession {
             terminal.show(ScreenText("In \(name): ", .dim).appending(names.sorted().joined(separator: ", ")))
         } else {
             let others = names.filter { !registration.isOwn($0) }
-            let text = others.isEmpty ? "You are alone here." : "Here with you: \(PlainNames.list(others, atMost: 12))."
+            // The one in front has its heading above this.
+            let (alone, with) = rooms.isInFront(name) ? ("here", "Here") : ("in \(name)", "In \(name)")
+            let text =
+                others.isEmpty
+                ? "You are alone \(alone)." : "\(with) with you: \(PlainNames.list(others, atMost: 12))."
             terminal.show(ScreenText(text, .dim))
         }
     }

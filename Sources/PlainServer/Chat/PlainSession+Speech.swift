@@ -165,15 +165,12 @@ extension PlainSession {
 
     func showFound(_ batch: IRCBatches.Batch) {
         _ = sent.takeRequest(batch.head.tag("label")?.value)
-        let found = batch.lines.filter { $0.command == "PRIVMSG" || $0.command == "NOTICE" }
+        let found = batch.lines.compactMap { PlainMessage($0, now: now.wall) }
         guard !found.isEmpty else { return terminal.show(ScreenText("Nothing was found.", .dim)) }
         for message in found {
-            guard let source = message.source, message.params.count > 1 else { continue }
-            let at = ChatTimestamp(milliseconds: message.tag("time")?.value.flatMap(IRCServerTime.parse) ?? 0)
-            let time = dividers.time(at)
-            terminal.show(
-                ScreenText("\(time.date) \(time.time) ", .dim).appending("<\(PlainNames.nick(of: source))> ")
-                    .appending(message.params[1]))
+            let time = dividers.time(message.at)
+            let name = message.isAction ? "* \(message.nick) " : "<\(message.nick)> "
+            terminal.show(ScreenText("\(time.date) \(time.time) ", .dim).appending(name).appending(message.text))
         }
         terminal.show(ScreenText("\(found.count) found.", .dim))
     }
