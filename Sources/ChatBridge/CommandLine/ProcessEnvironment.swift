@@ -66,7 +66,7 @@ extension ConfigurationEnvironment {
 
     @Sendable private static func contents(ofFile path: String) -> Result<[UInt8], FileProblem> {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return .failure(problem(errno)) }
+        guard descriptor >= 0 else { return .failure(problem(errno, path)) }
         defer { _ = close(descriptor) }
         var bytes: [UInt8] = []
         while bytes.count < maxReadByteCount {
@@ -78,14 +78,22 @@ extension ConfigurationEnvironment {
                 while got < 0 && errno == EINTR { got = read(descriptor, buffer.baseAddress, wanted) }
                 if got < 0 { failure = errno } else { count = got }
             }
-            if let failure { return .failure(problem(failure)) }
+            if let failure { return .failure(problem(failure, path)) }
             if chunk.isEmpty { break }
             bytes += chunk
         }
         return .success(bytes)
     }
 
-    private static func problem(_ code: Int32) -> FileProblem {
-        code == ENOENT ? .notFound : .unreadable(String(cString: strerror(code)))
+    private static func problem(_ code: Int32, _ path: String) -> FileProblem {
+        let reason = String(cString: strerror(code))
+        switch (code, StateFile.owner(path)) {
+        case (ENOENT, _): return .notFound
+        case (EACCES, let owner?):
+            return .unreadable(
+                "\(reason): this process runs as user \(geteuid()), and the file belongs to user \(owner.user), "
+                    + "mode \(String(owner.mode, radix: 8))")
+        default: return .unreadable(reason)
+        }
     }
 }
