@@ -2,6 +2,7 @@
 
 import calendar
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -23,6 +24,36 @@ def standing_still(process):
     finally:
         if process.poll() is None:
             os.kill(process.pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def holding(process, name):
+    """One thread of the process stands still, by ptrace; the others go on."""
+    tasks = "/proc/%d/task" % process.pid
+    (thread,) = (int(task) for task in os.listdir(tasks) if thread_name("%s/%s/comm" % (tasks, task)) == name)
+    trace = ctypes.CDLL(None, use_errno=True).ptrace
+    trace.argtypes, trace.restype = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], ctypes.c_long
+
+    def ask(request):
+        if trace(request, thread, None, None) < 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    ask(PTRACE_SEIZE)
+    ask(PTRACE_INTERRUPT)
+    os.waitpid(thread, WAIT_ALL)
+    try:
+        yield
+    finally:
+        ask(PTRACE_DETACH)
+
+
+# Source: Linux, uapi/linux/ptrace.h and uapi/linux/wait.h.
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_ALL = 17, 0x4206, 0x4207, 0x40000000
+
+
+def thread_name(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 class StallingProxy:

@@ -7,8 +7,8 @@ import random
 import time
 
 from admin import change, done
-from faults import StallingProxy, standing_still
-from fulldisk import empty_disk, fill_disk
+from faults import StallingProxy, holding
+from fulldisk import empty_disk, fill_disk, talk_until_refused
 from marks import slow
 from mirrors import DEEP, mirrored, say_all
 from mirrors_irc import Pair, joined
@@ -163,20 +163,17 @@ def a_full_disk_as_the_connection_ends(m):
     pair.table = pair.mirror(sasl=LOGIN, url="irc://127.0.0.1:%d" % proxy.port)
     m.open(pair.table, room_extra=DEEP)
     joined(m, channel="#lobby")
-    eve = pair.other.irc("eve")
+    ann, eve = m.irc("ann"), pair.other.irc("eve")
     say_all(eve, ["n 0"])
     each_once(m, 1)
     fill_disk(m.bridge.process.pid)
-    count = 1
-    while not m.bridge.log_entries("store-failing"):
-        say_all(eve, ["n %d %s" % (number, "x" * 300) for number in range(count, count + 20)])
-        count += 20
-        assert count < 3000, "3000 messages were stored on a full disk"
-    with standing_still(m.bridge.process):
-        say_all(eve, ["n %d" % number for number in range(count, count + 20)])
-        count += 20
-        proxy.end_behind(b"n %d" % (count - 1))
-    wait_until(lambda: m.bridge.log_entries("mirror-disconnected"), "the connection is gone", 30)
+    # More than fits, for a commit that fails and is the first one that does.
+    count = 300
+    with holding(m.bridge.process, "store-writer"):
+        say_all(eve, ["n %d %s" % (number, "x" * 300) for number in range(1, count)])
+        proxy.end_behind(b"n %d " % (count - 1))
+        wait_until(lambda: m.bridge.log_entries("mirror-disconnected"), "the connection is gone", 30)
+    talk_until_refused(m, ann)
     empty_disk(m.bridge.process.pid)
     joined(m, 2, channel="#lobby")
     each_once(m, count)
