@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+from marks import LeftOut
 from peer import wait_until
 
 
@@ -38,7 +39,10 @@ def holding(process, name):
         if trace(request, thread, None, None) < 0:
             raise OSError(ctypes.get_errno(), "ptrace")
 
-    ask(PTRACE_SEIZE)
+    try:
+        ask(PTRACE_SEIZE)
+    except PermissionError as error:
+        raise LeftOut("ptrace is not permitted") from error
     ask(PTRACE_INTERRUPT)
     os.waitpid(thread, WAIT_ALL)
     try:
