@@ -63,10 +63,10 @@ package final class LinkReport {
     /// Undecodable frames, by reason.
     package private(set) var droppedFrames: [DropReason: Int] = [:]
 
-    /// A frame was understood.
-    private(set) var hasUnderstood = false
+    /// A history that was called for had messages.
+    private(set) var hasHistory = false
 
-    func understood() { hasUnderstood = true }
+    func historyCame() { hasHistory = true }
 
     func historyAnswered(failure: String?) { historyFailure = failure }
 

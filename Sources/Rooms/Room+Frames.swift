@@ -61,8 +61,10 @@ extension Room {
     /// So many frames that were not understood are told of, where none was.
     private static let telling = 3
 
-    /// Nothing that came over the link until now is of the dialect.
-    package var understandsNothing: Bool { !report.hasUnderstood && report.misreadFrames >= Self.telling }
+    /// Nothing that came from the backend until now is of the dialect.
+    package var understandsNothing: Bool {
+        !link.hasUnderstood && !report.hasHistory && report.misreadFrames >= Self.telling
+    }
 
     private func tellNothingUnderstood(_ context: RoomsContext) {
         context.note(

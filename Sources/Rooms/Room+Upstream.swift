@@ -19,7 +19,6 @@ extension Room {
             case .replaced(let reason, let wasUp): linkWasReplaced(reason, wasUp, context)
             case .chat(let chat, let byteCount):
                 if let tap = context.tap { tap(RoomPassage(.fromBackend(chat), over: lane)) }
-                report.understood()
                 chatArrived(chat, byteCount: byteCount, context)
             case .loginRenewed(let isLate): if isLate { loginWasRenewed(context) } else { pump(lane, context) }
             case .pong(_, let frameCount): hasRead(frameCount: frameCount, over: lane, context)

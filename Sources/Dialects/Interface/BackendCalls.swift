@@ -46,7 +46,7 @@ public enum BackendCall: Equatable, Sendable {
 public struct HistoryQuery: Equatable, Sendable {
     /// The room as the backend calls it.
     public var room: String
-    /// A message that is known already, of which newer ones may be known too.
+    /// The newest message that is known already.
     public var after: ChatID?
     /// The time of that message.
     public var since: ChatTimestamp?

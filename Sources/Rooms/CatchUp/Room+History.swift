@@ -176,8 +176,7 @@ extension Room {
 
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
         if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
-        let anchor = mark.map { self.anchor(of: $0) }
-        if pages == nil { catchUp.asks(behind: pagesForward ? anchor.flatMap { place(of: $0) } : nil) }
+        if pages == nil { catchUp.asks(behind: pagesForward ? mark.flatMap { place(of: $0) } : nil) }
         let base = settings.historyLimit > 0 ? settings.historyLimit : 50
         let limit = pages == nil ? catchUp.nextLimit(base, isBounded: traits.history != .call) : catchUp.limit
         let before = pages.flatMap { catchUp.nextBefore($0.messages) }
@@ -204,15 +203,8 @@ extension Room {
         guard settings.dialect.calls != nil || traits.history == .call else { return false }
         return call(
             HistoryQuery(
-                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: anchor?.id, since: since,
+                room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: mark?.id, since: since,
                 before: before, beforeID: beforeID, limit: limit), isFirst: pages == nil, context)
-    }
-
-    /// The message before the mark, where one is known: an answer that begins behind the message asked for has the mark
-    /// then, which proves that it reaches back so far.
-    private func anchor(of mark: CatchUp.Mark) -> CatchUp.Mark {
-        guard let place = place(of: mark), let before = recent.newestNamed(upTo: place - 1) else { return mark }
-        return CatchUp.Mark(id: before.upstreamID, at: before.at)
     }
 
     private func ask(newerThan known: [ChatMessage], _ context: RoomsContext) -> Bool {
@@ -260,6 +252,7 @@ extension Room {
         switch outcome {
         case .success(let messages):
             report.historyAnswered(failure: nil)
+            if !messages.isEmpty { report.historyCame() }
             take(messages, isComplete: isComplete, context)
         case .failure(let failure):
             report.historyAnswered(failure: PrintableText.of(failure.sentence))
@@ -438,7 +431,7 @@ extension Room {
         _ context: RoomsContext
     ) -> Bool {
         guard pagesForward, catchUp.gap != nil, catchUp.mustAsk, told.count < CatchUp.maxForward,
-            !areBeingShown(news)
+            !(areBeingShown(news) && mayBeLast(news))
         else {
             return false
         }
@@ -468,6 +461,16 @@ extension Room {
                 return seenTexts.contains(message) || nameless.contains { SeenTexts.areAlike($0, message) }
             }
             return !isUnknown(message) || ids.contains(id)
+        }
+    }
+
+    /// Whether nothing known is newer than these. A page may have but what was known already and end before the rest of it:
+    /// own messages that were acknowledged, or what came live behind a gap.
+    private func mayBeLast(_ messages: [ChatMessage]) -> Bool {
+        guard let newest = recent.newestIdentified, !messages.isEmpty else { return true }
+        let ids = heldIDs
+        return messages.contains { message in
+            message.id.map { $0 == newest.upstreamID || ids.contains($0) } ?? true
         }
     }
 

@@ -281,6 +281,12 @@ package final class RecentLog {
         return ring.count < Self.capacity ? ring.last : ring[(oldest + ring.count - 1) % ring.count]
     }
 
+    /// The newest message with an id on the backend.
+    var newestIdentified: Entry? {
+        ring.indices.lazy.reversed().map { self.ring[(self.oldest + $0) % self.ring.count] }
+            .first { $0.upstreamID != nil }
+    }
+
     /// The newest message of an upstream person with an id on the backend, up to a sequence number.
     func newestNamed(upTo place: Int) -> Entry? {
         for index in ring.indices.reversed() {

@@ -12,6 +12,8 @@ struct FrameReading {
     private(set) var replies: [EncodedFrame] = []
     /// What the frames have in place of ``Dialect/readyCondition``, while that is waited for.
     private(set) var readyValues: [String] = []
+    /// A frame is of the dialect, also one that says nothing.
+    private(set) var hasUnderstood = false
     private let repliesByRule: Bool
     private let waitsForReady: Bool
 
@@ -31,11 +33,18 @@ struct FrameReading {
             replies += answers
         }
         switch dialect.decode(payload, isBinary: isBinary, context: context) {
-        case .event(let event): note(event, byteCount: payload.count)
-        case .several(let chat): for event in chat { note(event, byteCount: payload.count / chat.count) }
+        case .event(let event):
+            hasUnderstood = true
+            note(event, byteCount: payload.count)
+        case .several(let chat):
+            hasUnderstood = true
+            for event in chat { note(event, byteCount: payload.count / chat.count) }
         case .dropped(let reason, let typeKey):
             // A frame whose only purpose was an answer is not unknown.
-            if wantsAnswer, reason == .unknownType { return }
+            if wantsAnswer, reason == .unknownType {
+                hasUnderstood = true
+                return
+            }
             // Those that no rule wants may be most, and have no place.
             let place = reason == .unknownType ? nil : dialect.dropPlace(of: payload, context: context)
             events.append(.dropped(reason, byteCount: payload.count, typeKey: typeKey, place: place))

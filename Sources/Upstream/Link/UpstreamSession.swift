@@ -230,6 +230,8 @@ package final class UpstreamSession {
     /// Messages and commands written over this session. The proof of a ping's answer is counted in these, since two
     /// frames of one moment have the same time.
     package private(set) var frameCount: UInt64 = 0
+    /// Some frame of the backend was of the dialect.
+    package private(set) var hasUnderstood = false
     /// A protocol ping that was not answered yet.
     private struct Ping {
         /// Its payload, and that of its answer.
@@ -569,6 +571,7 @@ package final class UpstreamSession {
             if closed != nil || failure != nil { becomeStopped(&turn) }
             return
         }
+        if reading.hasUnderstood { hasUnderstood = true }
         for pong in pongs { pongReceived(pong) }
         for values in reading.readyValues where !readyMisses.contains(values) { readyMisses.append(values) }
         readyMisses.removeLast(max(0, readyMisses.count - Self.maxReadyMisses))
