@@ -24,7 +24,7 @@ struct MirrorReloadTests {
         let before = try mirror("{nick}", after: nil)
         before.took("a")
         before.took("b")
-        before.couldNotStore("b")
+        before.couldNotStore("b", in: "lobby")
         let after = try mirror("{nick} there", after: before)
         #expect(["stored", "a", "b", "c"].map(after.hasTaken) == [true, true, false, false])
     }

@@ -15,8 +15,10 @@ final class HeldArrivals {
     private(set) var items: [(item: Item, room: String)] = []
     /// Rooms of which more is to be read when they have taken what there is.
     private(set) var unread: Set<String> = []
-    /// Of these, rooms that take nothing until then: something between is missing, and what is behind it is read again.
+    /// Of these, rooms that take nothing new until then: something between is missing.
     private(set) var overflowed: Set<String> = []
+    /// Of these, rooms that take nothing at all: something before what is held could not be stored, and is read again with it.
+    private(set) var refused: Set<String> = []
 
     var isEmpty: Bool { items.isEmpty && unread.isEmpty }
 
@@ -38,9 +40,15 @@ final class HeldArrivals {
         overflowed.insert(room)
     }
 
+    func refuse(_ room: String) {
+        overflow(room)
+        refused.insert(room)
+    }
+
     /// More of the room is being read.
     func isRead(_ room: String) {
         unread.remove(room)
-        if overflowed.remove(room) != nil { items.removeAll { $0.room == room } }
+        overflowed.remove(room)
+        if refused.remove(room) != nil { items.removeAll { $0.room == room } }
     }
 }

@@ -21,8 +21,8 @@ final class Mirror {
     private var unstoredPlaces: [String: IRCNetworkPosition] = [:]
     /// The store was asked whether it has these.
     private var isAskingForPlaces = false
-    /// Messages that were taken and could not be stored.
-    private(set) var refusals = 0
+    /// How many messages were taken and could not be stored, by room.
+    private(set) var refusals: [String: Int] = [:]
 
     /// What came in.
     struct Counts: Equatable {
@@ -82,14 +82,19 @@ final class Mirror {
     }
 
     /// What was taken could not be stored, so it was not taken after all.
-    func couldNotStore(_ id: String?) {
-        refusals += 1
+    func couldNotStore(_ id: String?, in room: String) {
+        refusals[room, default: 0] += 1
         if let id { taken.remove(id) }
     }
 
     // MARK: - Places in the channels of an IRC network
 
     func reached(_ position: IRCNetworkPosition, in room: String) { unstoredPlaces[room] = position }
+
+    /// It is not known to be stored yet.
+    func keepPlace(_ position: IRCNetworkPosition, in room: String) {
+        unstoredPlaces[room] = unstoredPlaces[room] ?? position
+    }
 
     /// What came before a place is not stored.
     func forgetPlace(in room: String) { unstoredPlaces[room] = nil }

@@ -128,10 +128,15 @@ extension MirrorService {
             guard let self, let mirror, mirrors[mirror.plan.name] === mirror, let address = mirror.plan.network?.address
             else { return }
             mirror.placesAnswered()
-            for (room, position) in places where isStored && mirror.refusals == refusals {
+            for (room, position) in places where mirror.refusals[room] == refusals[room] {
+                guard isStored else {
+                    mirror.keepPlace(position, in: room)
+                    continue
+                }
                 guard let channel = mirror.plan.channel(of: room) else { continue }
                 setBookmark(Self.place(channel, at: address), of: mirror.plan.name, to: position.text, transport)
             }
+            guard isStored else { return }
             storePlaces(of: mirror, transport)
         }
     }
@@ -140,7 +145,7 @@ extension MirrorService {
     func readAgain(_ room: String, _ mirror: Mirror, _ transport: Transport) {
         mirror.forgetPlace(in: room)
         guard mirror.plan.network != nil, networks.keepsHistory(mirror.plan.name) else { return }
-        mirror.held.overflow(room)
+        mirror.held.refuse(room)
         followAgain(transport)
     }
 
@@ -151,7 +156,7 @@ extension MirrorService {
         var index = 0
         while mirror.held.items.indices.contains(index) {
             let (item, room) = mirror.held.items[index]
-            let mayTake = !waiting.contains(room) && !mirror.held.overflowed.contains(room)
+            let mayTake = !waiting.contains(room) && !mirror.held.refused.contains(room)
             if mayTake, take(item, in: room, mirror, transport) {
                 mirror.held.remove(at: index)
             } else {
@@ -159,7 +164,7 @@ extension MirrorService {
                 index += 1
             }
         }
-        for room in mirror.held.unread where mirror.held.overflowed.contains(room) || !waiting.contains(room) {
+        for room in mirror.held.unread where mirror.held.refused.contains(room) || !waiting.contains(room) {
             readOn(room, mirror, transport)
         }
         if !mirror.held.isEmpty { followAgain(transport) }

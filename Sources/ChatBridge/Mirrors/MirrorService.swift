@@ -117,7 +117,7 @@ final class MirrorService: ConnectionlessLoopClient {
         guard let name = bridge.end(of: room)?.name, let mirror = tag(RelayedName.tag).flatMap({ mirrors[$0] }) else {
             return
         }
-        mirror.couldNotStore(tag(StoredMirrored.tag))
+        mirror.couldNotStore(tag(StoredMirrored.tag), in: name)
         removeFirst(tag(OriginChain.firstTag), in: name)
         readAgain(name, mirror, transport)
     }

@@ -141,9 +141,9 @@ extension IRCNetwork {
 
     // MARK: - History
 
-    /// Whether the network has what was said while we were away; without a connection, whether the last one had it.
+    /// Whether the network has what was said while we were away; without a registered connection, whether the last one had it.
     package var keepsHistory: Bool {
-        state == .usable ? connection.capabilities.enabled.contains(.chatHistory) : keptHistory
+        connection.usableAt == nil ? keptHistory : connection.capabilities.enabled.contains(.chatHistory)
     }
 
     /// Asks for what was said since the last message.
@@ -164,7 +164,9 @@ extension IRCNetwork {
             heardIDs = RecentIDs(capacity: Self.maxHeardIDs)
         }
         // Else it is asked for when the channel is joined.
-        guard keepsHistory, channels[index].phase == .joined, channels[index].lastSeen != nil else { return true }
+        guard state == .usable, keepsHistory, channels[index].phase == .joined, channels[index].lastSeen != nil else {
+            return true
+        }
         if channels[index].catchUp == nil {
             beginCatchUp(index, now: now)
         } else {
