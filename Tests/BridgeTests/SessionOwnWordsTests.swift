@@ -184,6 +184,21 @@ struct SessionOwnWordsTests {
         #expect(!heard.contains { $0.contains("FAIL") }, "\(heard)")
     }
 
+    /// A backend whose history is called for from a message on.
+    private static func askedForward(confirmation: DialectTraits.Confirmation) throws -> SessionStage {
+        var dialect = StubDialect {
+            $0.history = .call
+            $0.messageIDOrigin = .server
+            $0.identity = .single
+            $0.confirmation = confirmation
+        }
+        dialect.calls = StubCalls(takesAfter: true)
+        let stage = try SessionStage(dialect)
+        stage.harness.start()
+        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        return stage
+    }
+
     @Test(
         "what follows a message, all of it, tells what became of ours: it goes again where that lacks it",
         arguments: [
@@ -191,16 +206,7 @@ struct SessionOwnWordsTests {
             (["3 ann row", "4 bridge <bob> mine"], []),
         ])
     func whatFollows(_ said: [String], _ again: [String]) throws {
-        var dialect = StubDialect {
-            $0.history = .call
-            $0.messageIDOrigin = .server
-            $0.identity = .single
-            $0.confirmation = .none
-        }
-        dialect.calls = StubCalls(takesAfter: true)
-        let stage = try SessionStage(dialect)
-        stage.harness.start()
-        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        let stage = try Self.askedForward(confirmation: .none)
         func row(_ words: String, at age: Int64) -> ChatMessage {
             let words = words.split(separator: " ", maxSplits: 2).map(String.init)
             return ChatMessage(
@@ -231,16 +237,7 @@ struct SessionOwnWordsTests {
 
     @Test("a page of own messages, acknowledged before, is not the end of what is asked for forward")
     func pageOfOwnMessages() throws {
-        var dialect = StubDialect {
-            $0.history = .call
-            $0.messageIDOrigin = .server
-            $0.identity = .single
-            $0.confirmation = .receipt
-        }
-        dialect.calls = StubCalls(takesAfter: true)
-        let stage = try SessionStage(dialect)
-        stage.harness.start()
-        stage.enter("bob", 1, caps: "echo-message standard-replies")
+        let stage = try Self.askedForward(confirmation: .receipt)
         var rows: [ChatMessage] = []
         func add(_ id: Int, _ text: String, isOurs: Bool = false) {
             rows.append(
