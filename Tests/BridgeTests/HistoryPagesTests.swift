@@ -82,6 +82,28 @@ struct HistoryPagesTests {
         #expect(stage.answerCount <= 20)
     }
 
+    @Test("a first history that begins with the oldest is followed to its end, and none of it is missed later")
+    func firstForward() throws {
+        let oldest = StoredWire.paged(100).first { $0.givesOldest }
+        let wire = try #require(oldest)
+        let stage = try StoredStage(wire, limit: 50)
+        stage.beginsWithOldest = true
+        for number in 1...230 {
+            stage.say("old \(number)")
+            stage.harness.advance(by: .seconds(1))
+        }
+        stage.start()
+        stage.enter("bob")
+        stage.say("live")
+        #expect(stage.kept.map(\.text) == (181...230).map { "old \($0)" } + ["live"])
+        stage.loseLink(saying: ["missed"], for: .seconds(1))
+        stage.regainLink()
+        let heard = stage.heard()
+        #expect(heard.filter { $0.from == "ann" }.map(\.text) == ["live", "missed"])
+        #expect(heard.compactMap(\.gap).isEmpty)
+        #expect(stage.answerCount <= 7)
+    }
+
     @Test("a backend that does not go on is not asked for ever, and what may be missing is told")
     func stuckForward() throws {
         let oldest = StoredWire.paged(20).first { $0.givesOldest }

@@ -247,6 +247,7 @@ struct SessionOwnWordsTests {
         }
         add(1, "first")
         stage.harness.answerHistory(.success(rows), isComplete: true)
+        stage.harness.answerHistory(.success([]), isComplete: false)
         for number in 2..<40 {
             stage.harness.send(1, "PRIVMSG #lobby :mine \(number)")
             let sent = try #require(stage.sent().last { $0["text"] != nil })

@@ -84,6 +84,8 @@ final class StoredStage {
     var answersLeft: Int?
     /// It does not go by what it is asked to give only what is older than.
     var ignoresBefore = false
+    /// The backend gives its oldest messages also where nothing says from when on; only for a wire that `givesOldest`.
+    var beginsWithOldest = false
     /// Questions about the past that it answered.
     private(set) var answerCount = 0
     private var lines: [UInt64: [String]] = [:]
@@ -304,7 +306,7 @@ final class StoredStage {
         answerCount += 1
         let found = log.filter { $0.tookAt >= since ?? .min && $0.tookAt < before ?? .max }
         let limit = min(limit ?? .max, wire.page ?? .max)
-        return Array(wire.givesOldest && since != nil ? found.prefix(limit) : found.suffix(limit))
+        return Array(wire.givesOldest && (since != nil || beginsWithOldest) ? found.prefix(limit) : found.suffix(limit))
     }
 
     /// Answers what was asked of the past.

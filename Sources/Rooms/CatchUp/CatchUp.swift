@@ -11,8 +11,8 @@ import WireBytes
 //
 // A history that does not reach back to the gap is requested again with a larger limit; where the backend has a smaller
 // page size and can page backward, page by page: until a known message is reached, a page brings no older one, or as
-// much is in hand as is ever shown. Where it pages forward, a page may hold the oldest messages: then the request is
-// repeated from the last one, until no new one comes.
+// much is in hand as is ever shown. Where it pages forward, a page may hold the oldest messages, also the very first
+// one: then the request is repeated from the last one, until no new one comes.
 //
 // While closed or fetching, live events are buffered, to follow the missed messages. The gap begins at the end of the
 // last contiguous stretch; it closes when a history reaches back to it, and stays open through failures, so that the

@@ -430,7 +430,8 @@ extension Room {
         _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, isCut: Bool,
         _ context: RoomsContext
     ) -> Bool {
-        guard pagesForward, catchUp.gap != nil, catchUp.mustAsk, told.count < CatchUp.maxForward,
+        // A backend that can be asked backward begins with its newest where nothing is known.
+        guard pagesForward, catchUp.gap != nil, catchUp.mustAsk || !pagesBack, told.count < CatchUp.maxForward,
             !(areBeingShown(news) && mayBeLast(news))
         else {
             return false
