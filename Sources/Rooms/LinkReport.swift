@@ -11,31 +11,34 @@ package struct LinkOutage {
     package private(set) var isTold: Bool
     /// The refusal by the backend, with the next attempt far off, was reported.
     private(set) var isRefusalTold = false
-    private var toldReasons: [String] = []
+    private var reasons: [String] = []
     /// Reasons may contain what changes with each attempt.
-    private static let maxToldReasons = 4
+    private static let maxReasons = 4
 
     init(since: MonotonicInstant, reason: String, wasUp: Bool, isTold: Bool = true) {
         self.since = since
         self.reason = reason
         self.wasUp = wasUp
         self.isTold = isTold
-        toldReasons = [reason]
+        reasons = [reason]
     }
 
-    /// Returns whether members are to be notified: the reason is another than those before. A link that was up comes back
-    /// mostly, and how it was down in between says nothing of the room.
-    mutating func fails(_ reason: String) -> Bool {
+    /// For whom a failure is news.
+    enum News {
+        case nobody, operators, everybody
+    }
+
+    mutating func fails(_ reason: String) -> News {
         guard isTold else {
             isTold = true
             self.reason = reason
-            return true
+            return .everybody
         }
-        guard !wasUp else { return false }
-        self.reason = reason
-        guard toldReasons.count < Self.maxToldReasons, !toldReasons.contains(reason) else { return false }
-        toldReasons.append(reason)
-        return true
+        if !wasUp { self.reason = reason }
+        guard reasons.count < Self.maxReasons, !reasons.contains(reason) else { return .nobody }
+        reasons.append(reason)
+        // A link that was up comes back mostly, and how it was down in between says nothing of the room.
+        return wasUp ? .operators : .everybody
     }
 
     mutating func goesOn(_ reason: String, isRefused: Bool) {
@@ -70,11 +73,11 @@ package final class LinkReport {
 
     func historyAnswered(failure: String?) { historyFailure = failure }
 
-    /// Returns whether this outage, or its reason, is new.
-    func lost(_ reason: String, wasUp: Bool, at now: MonotonicInstant) -> Bool {
-        if let isNews = outage?.fails(reason) { return isNews }
+    /// Returns for whom this outage, or its reason, is news.
+    func lost(_ reason: String, wasUp: Bool, at now: MonotonicInstant) -> LinkOutage.News {
+        if let news = outage?.fails(reason) { return news }
         outage = LinkOutage(since: now, reason: reason, wasUp: wasUp)
-        return true
+        return .everybody
     }
 
     /// A usable link is opened anew on purpose.

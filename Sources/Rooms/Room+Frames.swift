@@ -44,9 +44,7 @@ extension Room {
         _ reason: DropReason, byteCount: Int, typeKey: String?, _ place: DropPlace?, _ context: RoomsContext
     ) {
         let count = report.dropped(reason)
-        if reason != .unknownType, report.misreadFrames == Self.telling, understandsNothing {
-            tellNothingUnderstood(context)
-        }
+        if reason != .unknownType, strangeFrames == Self.telling { tellNothingUnderstood(context) }
         // The first ten are logged in full, then every thousandth.
         guard count <= 10 || count % 1000 == 0 else { return }
         context.note(
@@ -62,18 +60,24 @@ extension Room {
     private static let telling = 3
 
     /// Nothing that came from the backend until now is of the dialect.
-    package var understandsNothing: Bool {
-        !link.hasUnderstood && !report.hasHistory && report.misreadFrames >= Self.telling
-    }
+    package var understandsNothing: Bool { strangeFrames >= Self.telling }
+
+    package var hasUnderstood: Bool { link.hasUnderstood || report.hasHistory }
+
+    /// Frames that should have been of the dialect, where none was.
+    package var strangeFrames: Int { hasUnderstood ? 0 : report.misreadFrames }
 
     private func tellNothingUnderstood(_ context: RoomsContext) {
         context.note(
             .error, "nothing-understood",
             "nothing that the backend sends is understood; its dialect seems to be another",
             ["room": settings.name, "host": settings.url.host])
-        notice(
-            "Nothing that \(settings.url.host) sends is understood here, so this room stays silent. "
-                + "The bridge's operator finds the reason in its log.")
+        notice(nothingUnderstoodSentence)
+    }
+
+    var nothingUnderstoodSentence: String {
+        "Nothing that \(settings.url.host) sends is understood here, so this room stays silent. "
+            + "The bridge's operator finds the reason in its log."
     }
 
     /// Advances the mark by a message from the room's link. Where senders set the times, a relayed message bears a time

@@ -67,9 +67,9 @@ extension Room {
         // The backend's text may end in a full stop; this notice has its own.
         let reason = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
         let isNewRefusal = link.isRefused && report.outage?.isRefusalTold != true
+        let news = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
         context.note(
-            report.outage?.isTold == true && !isNewRefusal ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed",
-            reason,
+            news == .nobody && !isNewRefusal ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
                 "room": settings.name, "host": settings.url.host,
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),
@@ -80,13 +80,12 @@ extension Room {
                 ["room": settings.name, "failures": String(link.failures)])
         }
         leaveSession(wasUp, context)
-        let isNews = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
         let isFar = retryIn >= .seconds(60)
         let next =
             isFar
             ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
         let isFirstRefusal = link.isRefused && report.refused(reason)
-        guard isNews || isFirstRefusal else { return }
+        guard news == .everybody || isFirstRefusal else { return }
         if link.isRefused { return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)") }
         notice(
             wasUp || report.outage?.wasUp == true

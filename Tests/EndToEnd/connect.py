@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 
 import peer
 from accounts import account
@@ -53,6 +54,31 @@ def a_backend_that_answers(world):
     assert status == 0 and rooms["lobby"]["ok"], rooms
     assert [step["step"] for step in rooms["lobby"]["steps"]] == ["lookup", "tcp", "handshake"], rooms
     assert all(step["ms"] >= 0 for step in rooms["lobby"]["steps"])
+
+
+@scenario
+def a_backend_of_another_dialect(world):
+    def somebody_speaks():
+        world.relay.wait_for_bridge()
+        person = world.person("remy")
+        with contextlib.suppress(OSError):
+            for number in range(40):
+                person.say("word %d" % number)
+                time.sleep(0.05)
+
+    def check_while_somebody_speaks(place):
+        rule = '[[dialects.mine.decode]]\nwhen = { "/event" = "message" }\nevent = "message"\nfields = { text = "%s" }\n' % place
+        speaking = threading.Thread(target=somebody_speaks)
+        speaking.start()
+        status, rooms = check(world, room("lobby", world.relay.url(), 'dialect = "mine"') + rule)
+        speaking.join()
+        return status, rooms["lobby"]
+
+    status, report = check_while_somebody_speaks("/nowhere")
+    step, detail = failed(report)
+    assert status == 69 and step == "frames" and "understood" in detail and report["fault"] == "the dialect", report
+    status, report = check_while_somebody_speaks("/body")
+    assert status == 0 and report["ok"], report
 
 
 @scenario

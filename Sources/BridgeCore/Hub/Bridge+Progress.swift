@@ -22,6 +22,10 @@ public struct LinkProgress: Equatable, Sendable {
     public var person: ChatPerson?
     /// It was asked, and has not answered.
     public var isIdentifying: Bool
+    /// Something that the backend sent is of the dialect.
+    public var hasUnderstood: Bool
+    /// Frames that should have been, where nothing was.
+    public var strangeFrames: Int
 }
 
 extension Bridge {
@@ -32,7 +36,8 @@ extension Bridge {
             return LinkProgress(
                 room: room.id, name: room.settings.name, stage: room.link.progress, reason: room.link.lastReason,
                 status: room.link.lastStatus, isCaughtUp: room.isLive, historyFailure: room.historyFailure,
-                person: account?.person ?? room.announcedAccount, isIdentifying: account?.isIdentifying ?? false)
+                person: account?.person ?? room.announcedAccount, isIdentifying: account?.isIdentifying ?? false,
+                hasUnderstood: room.hasUnderstood, strangeFrames: room.strangeFrames)
         }
     }
 }

@@ -12,6 +12,8 @@ import Transport
 enum ConnectCheck {
     /// Longest time for all rooms: the slowest link has 10 s each for connecting, handshake, readiness and history.
     static let patience: Duration = .seconds(90)
+    /// How long a room of which nothing was understood yet is listened to.
+    static let listening: Duration = .seconds(1)
 
     static func run(
         _ global: GlobalOptions, _ options: CheckOptions, environment: ConfigurationEnvironment,
@@ -83,19 +85,19 @@ enum ConnectCheck {
             await loop.run { transport in
                 let (router, _) = plan.router(
                     stored: nil, store: nil, journal: journal, loop: loop, transport, note: { _ in }, stopped: {})
-                let watch = ConnectWatch(links, router.bridge.bridge.linkProgress) { reports in
-                    outcome.yield(reports)
-                    outcome.finish()
-                }
+                let watch = ConnectWatch(
+                    links, router.bridge.bridge.linkProgress,
+                    listen: { end(after: listening, loop) },
+                    finished: { reports in
+                        outcome.yield(reports)
+                        outcome.finish()
+                    })
                 router.turnEnded = { [unowned router] in watch.look(router.bridge, $0) }
                 router.patienceEnded = { [unowned router] in watch.giveUp(router.bridge, $0) }
                 transport.attach(router)
                 router.bridge.start(transport, listeners: [:])
             }
-            let timer = Task {
-                try await Task.sleep(for: patience)
-                loop.enqueue { ($0.delegate as? ConnectionRouter)?.patienceEnded($0) }
-            }
+            let timer = end(after: patience, loop)
             defer {
                 timer.cancel()
                 loop.stop()
@@ -105,6 +107,14 @@ enum ConnectCheck {
             return []
         } catch {
             throw StartError(description: "\(error)")
+        }
+    }
+
+    @discardableResult
+    private static func end(after pause: Duration, _ loop: NetworkLoop) -> Task<Void, any Error> {
+        Task {
+            try await Task.sleep(for: pause)
+            loop.enqueue { ($0.delegate as? ConnectionRouter)?.patienceEnded($0) }
         }
     }
 

@@ -4,7 +4,7 @@ import Upstream
 
 /// A step of a link's opening, in the order in which they come.
 enum ConnectStep: String, CaseIterable, Sendable {
-    case credentials, lookup, tcp, proxy, tls, handshake, login, readiness, history, identity
+    case credentials, lookup, tcp, proxy, tls, handshake, login, readiness, history, identity, frames
 
     /// The step that a link is at; nil: none yet, or none any more.
     ///
@@ -101,6 +101,12 @@ struct ConnectAdvice: Equatable, Sendable {
                 fault: "the backend's history",
                 remedy:
                     "messages are relayed all the same; check http_base, and whether the account may read the history")
+        case .frames:
+            ConnectAdvice(
+                fault: "the dialect",
+                remedy:
+                    "the backend speaks another: set dialect; \"chatbridge check --frame\" tries a captured frame, and "
+                    + "\"chatbridge learn\" describes a backend")
         case .identity:
             ConnectAdvice(
                 fault: credentials,

@@ -52,14 +52,20 @@ final class ConnectWatch {
     private var settled: [RoomID: Link] = [:]
     /// The accounts of the links, as far as the backends name them.
     private var people: [RoomID: ChatPerson] = [:]
+    /// Rooms of which nothing was understood, with the number of frames that should have been.
+    private var strange: [RoomID: Int] = [:]
+    private var listeningSince: MonotonicInstant?
+    /// Called once, when all links are settled and what comes next is of interest: ``giveUp(_:_:)`` is wanted a little later.
+    private let listen: () -> Void
     /// Called once with the reports, in the order of the rooms.
     private var finished: ([ConnectReport]) -> Void
 
     /// - Parameter links: by name.
     init(
-        _ links: [String: ConnectLink], _ progress: [LinkProgress],
+        _ links: [String: ConnectLink], _ progress: [LinkProgress], listen: @escaping () -> Void,
         finished: @escaping ([ConnectReport]) -> Void
     ) {
+        self.listen = listen
         self.finished = finished
         for room in progress {
             guard let link = links[room.name] else { continue }
@@ -75,6 +81,7 @@ final class ConnectWatch {
         let now = transport.now
         for progress in driver.bridge.linkProgress {
             people[progress.room] = progress.person
+            strange[progress.room] = progress.hasUnderstood ? nil : progress.strangeFrames
             guard let link = open[progress.room] else { continue }
             let connection = driver.connection(of: progress.room)
             let phase = connection.flatMap { transport.progress(of: $0) }
@@ -87,7 +94,16 @@ final class ConnectWatch {
                 end(progress, now)
             }
         }
-        finishIfSettled()
+        guard open.isEmpty else { return }
+        // What is understood of a room is known early: a history, or an answer to the log-in.
+        let isInDoubt = settled.contains { id, link in
+            link.report.isGood && link.login == nil && strange[id] != nil
+        }
+        guard isInDoubt else { return finish(now) }
+        if listeningSince == nil {
+            listeningSince = now
+            listen()
+        }
     }
 
     /// Ends the watch: what is not settled has failed.
@@ -95,11 +111,17 @@ final class ConnectWatch {
         for progress in driver.bridge.linkProgress where open[progress.room] != nil {
             fail(progress, "not done in time", transport.now)
         }
-        finishIfSettled()
+        finish(transport.now)
     }
 
-    private func finishIfSettled() {
-        guard open.isEmpty else { return }
+    private func finish(_ now: MonotonicInstant) {
+        for case (let id, let frames?) in order.map({ ($0, strange[$0]) }) where frames > 0 {
+            guard let link = settled[id], link.report.isGood, link.login == nil else { continue }
+            settled[id]?.report.fail(
+                link.step(.frames, listeningSince ?? now, now),
+                "nothing that came was understood (frames: \(frames))",
+                .about(.frames, status: nil, isProxied: false))
+        }
         var rooms: [String: ChatPerson] = [:]
         for (id, link) in settled where link.login == nil { rooms[link.report.room] = people[id] }
         finished(

@@ -116,6 +116,7 @@ extension Room {
                 "This room has no link to \(settings.url.host) at the moment: \(outage.reason). "
                     + "What you write is queued and sent when it is there.")
         }
+        if understandsNothing { sentences.append(nothingUnderstoodSentence) }
         if historySource != .none, catchUp.mayFillLate { sentences.append(Self.delaySentence) }
         return sentences
     }
