@@ -13,10 +13,13 @@ extension Learner {
             add([rule], when: when, explaining: same)
             break
         }
-        for call in evidence.recording.calls.reversed() where call.method == "GET" && (200..<300).contains(call.status)
-        {
-            if addCall(call) { break }
-        }
+        let calls = evidence.recording.calls.reversed().filter { $0.method == "GET" && (200..<300).contains($0.status) }
+        guard !calls.contains(where: { addCall($0) }),
+            let empty = calls.first(where: { $0.answer.array?.isEmpty == true })
+        else { return }
+        reason(
+            "history: the answer to \(Self.withoutToken(empty.url).url) was an empty list; where that is the history, learn "
+                + "again in a room in which something was said")
     }
 
     /// A rule for a frame with a list of messages; nil: it has none.

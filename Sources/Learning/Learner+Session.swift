@@ -259,11 +259,13 @@ extension Learner {
         let id =
             LearnedGroup.best(named, Words.personIDs + ["you", "self", "me"])
             ?? frame.single.first { own.ids.contains($0.text ?? "") } ?? greeted?.id
-        if let id { fields.set("user.id", id.pointer, "") }
         let name =
             LearnedGroup.best(named, Words.names) ?? frame.single.first { own.names.contains($0.text ?? "") }
             ?? greeted?.name
-        if let name, name.pointer != id?.pointer { fields.set("user.name", name.pointer, "") }
+        // What senders have as their name says nothing as an id: no message has such a one.
+        let isID = id.map { own.ids.contains($0.text ?? "") || !own.names.contains($0.text ?? "") } ?? false
+        if let id { fields.set(isID ? "user.id" : "user.name", id.pointer, "") }
+        if isID || id == nil, let name, name.pointer != id?.pointer { fields.set("user.name", name.pointer, "") }
         return fields
     }
 

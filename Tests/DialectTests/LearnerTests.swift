@@ -281,6 +281,38 @@ struct LearnerTests {
         _ = try CustomDefinition(proposal.description)
     }
 
+    @Test("what senders have as their name is no id", arguments: [#"{"you":"ann"}"#, #"{"you":{"id":"ann"}}"#])
+    func nameAsIdentity(_ welcome: String) throws {
+        let proposal = try Self.proposal(
+            """
+            {"dir":"in","frame":{"type":"welcome","payload":\(welcome)}}
+            {"dir":"out","frame":{"type":"say","text":"learn-1"}}
+            {"dir":"in","frame":{"type":"said","id":"m71","text":"learn-1","from":"ann"}}
+            {"dir":"in","frame":{"type":"said","id":"m75","text":"learn-2","from":"bob"}}
+            """)
+        let fields = Self.fields("self", proposal)
+        #expect(fields?["user.id"] == nil)
+        #expect(fields?["user.name"]?.string?.hasPrefix("/payload/you") == true)
+    }
+
+    @Test("an empty history is no description of one, and the reason is told")
+    func emptyHistory() throws {
+        let frames = """
+            {"dir":"out","frame":{"type":"say","text":"learn-1"}}
+            {"dir":"in","frame":{"type":"said","id":"m71","text":"learn-1","from":"ann"}}
+            {"dir":"in","frame":{"type":"said","id":"m75","text":"learn-2","from":"bob"}}
+            """
+        let empty = #"{"http":{"method":"GET","url":"/messages?room=ops","status":200,"answer":[]}}"#
+        let words = "was an empty list"
+        let proposal = try Self.proposal(frames + "\n" + empty)
+        #expect(proposal.description["history"] == nil)
+        #expect(proposal.reasons.contains { $0.contains("/messages?room=ops") && $0.contains(words) })
+        let full = empty.replacing("[]", with: #"[{"id":"m75","text":"learn-2","from":"bob"}]"#)
+        for lines in [frames, frames + "\n" + full, frames + "\n" + empty + "\n" + full] {
+            #expect(try Self.proposal(lines).reasons.allSatisfy { !$0.contains(words) })
+        }
+    }
+
     private static let errors = [
         (#"{"status":"FAIL","error":{"code":"E5","message":"no such room"},"seq":4}"#, "/status", "/error/message"),
         (#"{"type":"error","message":"no such room"}"#, "/type", "/message"),
