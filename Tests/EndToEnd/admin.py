@@ -102,6 +102,22 @@ def a_last_request_needs_no_newline(world):
     assert len(answers) == 2 and all(line.startswith(b'{"done":') for line in answers), answers
 
 
+@scenario
+def another_user_is_told_that_the_socket_is_not_theirs(world):
+    bridge = world.start()
+    # Root may open all, unless its capabilities are taken away.
+    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    state = os.path.join(bridge.directory, "state")
+    os.chmod(state, 0)
+    try:
+        ran = subprocess.run(
+            [*unprivileged, peer.BINARY_PATH, "status", "--socket", os.path.join(state, "admin.sock")],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    finally:
+        os.chmod(state, 0o700)
+    assert ran.returncode == 77 and "may not open the admin socket" in ran.stderr, ran
+
+
 def traces(bridge):
     """How often the word stands in the files of the database."""
     return sum(open(path, "rb").read().count(WORD.encode()) for path in glob.glob(bridge.directory + "/state/chatbridge.db*"))

@@ -235,7 +235,8 @@ def a_port_in_use_is_said_and_ends_the_start(world):
     second = Bridge({"lobby": world.relay.url()}, port=world.bridge.port, listens=False)
     world.stack.callback(second.stop)
     assert second.process.wait(PATIENCE) == 69
-    assert "in use" in second.logged("start-failed", "error")["msg"]
+    failure = second.logged("start-failed", "error")["msg"]
+    assert "in use" in failure and "--listen" in failure, failure
     assert all(line.startswith("{") for line in second.log().splitlines()), second.log()
 
 

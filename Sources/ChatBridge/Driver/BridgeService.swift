@@ -56,6 +56,12 @@ struct BridgeService {
             }
             return BridgeService(
                 addresses: addresses, httpAddresses: httpAddresses, store: stored?.driver, loop: loop, ended: ended)
+        } catch let error as TransportError {
+            var remedy = ""
+            if case .addressInUse = error {
+                remedy = ". Stop that program, or listen elsewhere: bind in [[listeners]] and [[http]], or --listen."
+            }
+            throw StartError(description: "\(error)\(remedy)")
         } catch {
             throw StartError(description: "\(error)")
         }

@@ -6,6 +6,8 @@ import Transport
 enum AdminClientError: Error, Equatable, CustomStringConvertible {
     /// No bridge answers.
     case noBridge(paths: [String], reason: String)
+    /// A socket that this user may not open.
+    case forbidden(path: String)
     /// The connection ended, or nothing came in time.
     case lost(String)
     case failed(AdminFailure)
@@ -15,6 +17,9 @@ enum AdminClientError: Error, Equatable, CustomStringConvertible {
         case .noBridge(let paths, let reason):
             "no bridge answers at \(paths.joined(separator: " or ")): \(reason)\n"
                 + "Name its configuration with --config, its state with --state-dir, or the socket with --socket."
+        case .forbidden(let path):
+            "user \(geteuid()) may not open the admin socket \(path)\n"
+                + "Run the command as the bridge's own user, or as root."
         case .lost(let sentence): sentence
         case .failed(let failure): failure.message
         }
@@ -23,6 +28,7 @@ enum AdminClientError: Error, Equatable, CustomStringConvertible {
     var exitCode: Int32 {
         switch self {
         case .noBridge, .lost: ExitCode.unavailable
+        case .forbidden: ExitCode.noPermission
         case .failed(let failure):
             switch failure.code {
             case .notFound: ExitCode.data
@@ -55,39 +61,43 @@ final class AdminClient {
         _ paths: [String], patience: Int = AdminClient.patienceSeconds
     ) throws(AdminClientError) -> AdminClient {
         var reason: String?
+        var forbidden: String?
         for path in paths {
             switch open(path, patience) {
             case .success(let client): return client
-            case .failure(let failure): reason = reason ?? failure.sentence
+            case .failure(.forbidden): forbidden = forbidden ?? path
+            case .failure(.other(let sentence)): reason = reason ?? sentence
             }
         }
+        if let forbidden { throw .forbidden(path: forbidden) }
         throw .noBridge(paths: paths, reason: reason ?? "[admin] socket is empty in its configuration")
     }
 
-    private struct OpenFailure: Error {
-        var sentence: String
+    private enum OpenFailure: Error {
+        case forbidden
+        /// A sentence.
+        case other(String)
     }
 
     private static func open(_ path: String, _ patience: Int) -> Result<AdminClient, OpenFailure> {
         guard path.utf8.count <= SocketAddress.maxUnixPathBytes else {
-            return .failure(OpenFailure(sentence: "the path is longer than \(SocketAddress.maxUnixPathBytes) bytes"))
+            return .failure(.other("the path is longer than \(SocketAddress.maxUnixPathBytes) bytes"))
         }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return .failure(OpenFailure(sentence: systemError())) }
+        guard descriptor >= 0 else { return .failure(.other(systemError())) }
         let client = AdminClient(descriptor)
         client.setPatience(SO_SNDTIMEO, seconds: patience)
         let result = SocketAddress.unix(path: path).withSocketAddress { address, length in
             Glibc.connect(descriptor, address.assumingMemoryBound(to: sockaddr.self), length)
         }
         guard result == 0 else {
-            let sentence =
-                switch errno {
-                case ENOENT: "there is no such file"
-                case ECONNREFUSED: "the bridge that made it has ended"
-                case EAGAIN: "the bridge accepted no connection within \(patience) s"
-                default: systemError()
-                }
-            return .failure(OpenFailure(sentence: sentence))
+            switch errno {
+            case EACCES: return .failure(.forbidden)
+            case ENOENT: return .failure(.other("there is no such file"))
+            case ECONNREFUSED: return .failure(.other("the bridge that made it has ended"))
+            case EAGAIN: return .failure(.other("the bridge accepted no connection within \(patience) s"))
+            default: return .failure(.other(systemError()))
+            }
         }
         return .success(client)
     }

@@ -55,7 +55,9 @@ struct LiveCommands {
         else { return ([], problems) }
         guard !admin.socket.hasPrefix("/"), options.stateDirectory == nil else { return ([own], problems) }
         let packaged = ["/run/chatbridge", "/var/lib/chatbridge"].map { "\($0)/\(admin.socket)" }
-        return ([own] + packaged.filter { $0 != own && access($0, F_OK) == 0 }, problems)
+        // One that this user may not even see is there for another.
+        let there = packaged.filter { $0 != own && (access($0, F_OK) == 0 || errno == EACCES) }
+        return ([own] + there, problems)
     }
 
     func run(_ command: LiveCommand, _ client: AdminClient) throws(AdminClientError) -> Int32 {

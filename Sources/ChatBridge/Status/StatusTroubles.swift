@@ -21,7 +21,7 @@ struct StatusTrouble: Equatable {
         var remedy: String {
             switch self {
             case .storage: "make room on the disk, or mend it; the bridge goes on by itself"
-            case .link: "see the backend's own log and \"chatbridge check --connect\"; the bridge tries again by itself"
+            case .link: "\"chatbridge check --connect\" says what is at fault; the bridge tries again by itself"
             case .dialect: "see frame-dropped in the log, and set dialect; \"chatbridge learn\" describes one"
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
             case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"

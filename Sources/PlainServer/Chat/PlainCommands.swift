@@ -23,7 +23,7 @@ struct PlainCommand: Sendable {
         PlainCommand(name: "react", takes: "EMOJI [NAME]", summary: "react to it") { $0.reactCommand($1) },
         PlainCommand(name: "msg", takes: "NAME TEXT", summary: "say something to one person") { $0.msgCommand($1) },
         PlainCommand(name: "history", takes: "[COUNT]", summary: "what was said before") { $0.historyCommand($1) },
-        PlainCommand(name: "search", takes: "WORDS", summary: "look for something that was said") {
+        PlainCommand(name: "search", takes: "TEXT", summary: "look for something that was said") {
             $0.searchCommand($1)
         },
         PlainCommand(name: "nick", takes: "NAME", summary: "be called otherwise") { $0.nickCommand($1) },

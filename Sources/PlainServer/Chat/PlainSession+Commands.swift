@@ -150,7 +150,7 @@ extension PlainSession {
 
     func searchCommand(_ rest: String) {
         guard let room = inRoom() else { return }
-        guard !rest.isEmpty else { return complain("For what? /search WORDS") }
+        guard !rest.isEmpty else { return complain("For what? /search TEXT") }
         // Source: IRCv3 message-tags, "Escaping values", which SEARCH uses.
         let escaped = rest.replacing("\\", with: "\\\\").replacing(";", with: "\\:").replacing(" ", with: "\\s")
         request("SEARCH", ["in=\(room);text=\(escaped)"])
