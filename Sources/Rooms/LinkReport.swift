@@ -125,11 +125,15 @@ package final class LinkReport {
         return !isOtherRoomNoted
     }
 
-    /// Frames that were expected to be of the dialect. Those of other types may be many, and of no interest.
-    var misreadFrames: Int { droppedFrames.reduce(0) { $1.key == .unknownType ? $0 : $0 + $1.value } }
+    /// Frames that were expected to be of the dialect, as it is configured now.
+    private(set) var misreadFrames = 0
+
+    func dialectMayBeOther() { misreadFrames = 0 }
 
     /// Returns the number of frames dropped for this reason.
     func dropped(_ reason: DropReason) -> Int {
+        // Those of other types may be many, and of no interest.
+        if reason != .unknownType { misreadFrames += 1 }
         droppedFrames[reason, default: 0] += 1
         return droppedFrames[reason, default: 0]
     }

@@ -76,8 +76,8 @@ extension Room {
     }
 
     var nothingUnderstoodSentence: String {
-        "Nothing that \(settings.url.host) sends is understood here, so this room stays silent. "
-            + "The bridge's operator finds the reason in its log."
+        "Nothing that \(settings.url.host) sends is understood here, so this room stays silent, and what you write may be "
+            + "lost on it. The bridge's operator finds the reason in its log."
     }
 
     /// Advances the mark by a message from the room's link. Where senders set the times, a relayed message bears a time

@@ -10,6 +10,7 @@ extension Room {
     /// - Parameter reconnects: the links are opened anew, as after an outage: messages wait, and what was missed is fetched.
     package func reload(_ settings: RoomSettings, reconnects: Bool, _ context: RoomsContext) {
         take(settings, context.upstream)
+        report.dialectMayBeOther()
         if reconnects {
             let reason = "the configuration has changed"
             _ = reconnect(reason, restartsTry: true, context)

@@ -101,7 +101,60 @@ struct HistoryPagesTests {
         let heard = stage.heard()
         #expect(heard.filter { $0.from == "ann" }.map(\.text) == ["live", "missed"])
         #expect(heard.compactMap(\.gap).isEmpty)
-        #expect(stage.answerCount <= 7)
+        #expect(stage.answerCount <= 9)
+    }
+
+    @Test(
+        "a first history that stops midway is as far as it came; what it lacks is told where it is known to lack something",
+        arguments: [(answers: 1, stays: 50), (2, 99)])
+    func firstForwardStops(answers: Int, stays: Int) throws {
+        let oldest = StoredWire.paged(100).first { $0.givesOldest }
+        let wire = try #require(oldest)
+        let stage = try StoredStage(wire, limit: 50)
+        stage.beginsWithOldest = true
+        for number in 1...230 {
+            stage.say("old \(number)")
+            stage.harness.advance(by: .seconds(1))
+        }
+        stage.harness.advance(by: .seconds(60))
+        stage.answersLeft = answers
+        stage.start()
+        stage.enter("bob")
+        stage.say("live")
+        stage.harness.advance(by: .seconds(10))
+        stage.answersLeft = nil
+        for _ in 0..<3 {
+            stage.serve()
+            stage.harness.advance(by: .seconds(60))
+        }
+        let texts = stage.kept.filter { $0.kind != .gap }.map(\.text)
+        #expect(texts == (stays - 49...stays).map { "old \($0)" } + ["live"])
+        stage.loseLink(saying: ["missed"], for: .seconds(1))
+        stage.regainLink()
+        let heard = stage.heard()
+        #expect(heard.filter { $0.from == "ann" }.map(\.text) == ["live", "missed"])
+        #expect(heard.compactMap(\.gap).count == (answers == 1 ? 0 : 1))
+    }
+
+    @Test("of a first history that stops midway nothing is missed later, also where nothing is said in between")
+    func firstForwardStopsInSilence() throws {
+        let oldest = StoredWire.paged(100).first { $0.givesOldest }
+        let wire = try #require(oldest)
+        let stage = try StoredStage(wire, limit: 50)
+        stage.beginsWithOldest = true
+        for number in 1...330 {
+            stage.say("old \(number)")
+            stage.harness.advance(by: .seconds(1))
+        }
+        stage.answersLeft = 2
+        stage.start()
+        stage.enter("bob")
+        stage.harness.advance(by: .seconds(10))
+        stage.answersLeft = nil
+        stage.serve()
+        stage.loseLink(saying: ["missed"], for: .seconds(1))
+        stage.regainLink()
+        #expect(stage.heard().filter { $0.from == "ann" }.map(\.text) == ["missed"])
     }
 
     @Test("a backend that does not go on is not asked for ever, and what may be missing is told")

@@ -26,6 +26,8 @@ public struct LinkProgress: Equatable, Sendable {
     public var hasUnderstood: Bool
     /// Frames that should have been, where nothing was.
     public var strangeFrames: Int
+    /// They are so many that the dialect seems to be another.
+    public var understandsNothing: Bool
 }
 
 extension Bridge {
@@ -37,7 +39,8 @@ extension Bridge {
                 room: room.id, name: room.settings.name, stage: room.link.progress, reason: room.link.lastReason,
                 status: room.link.lastStatus, isCaughtUp: room.isLive, historyFailure: room.historyFailure,
                 person: account?.person ?? room.announcedAccount, isIdentifying: account?.isIdentifying ?? false,
-                hasUnderstood: room.hasUnderstood, strangeFrames: room.strangeFrames)
+                hasUnderstood: room.hasUnderstood, strangeFrames: room.strangeFrames,
+                understandsNothing: room.understandsNothing)
         }
     }
 }

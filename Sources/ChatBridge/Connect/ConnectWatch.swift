@@ -21,6 +21,20 @@ final class ConnectWatch {
             return ConnectReport.Step(step: step, milliseconds: milliseconds, detail: detail[step])
         }
 
+        /// Tells of frames that were not understood, of a backend of which nothing was.
+        mutating func judge(_ progress: LinkProgress, _ since: MonotonicInstant, _ now: MonotonicInstant) {
+            guard report.isGood, login == nil else { return }
+            var step = step(.frames, since, now)
+            if progress.understandsNothing {
+                report.fail(
+                    step, "nothing that came was understood (frames: \(progress.strangeFrames))",
+                    .about(.frames, status: nil, isProxied: false))
+            } else {
+                step.detail = "not understood, but too few to judge the dialect: \(progress.strangeFrames)"
+                report.append(step)
+            }
+        }
+
         /// Tells who an account's own log-in is at the backend, and whether it can be.
         mutating func identify(as person: ChatPerson?, besides room: ChatPerson?) {
             guard let login, report.isGood else { return }
@@ -50,10 +64,7 @@ final class ConnectWatch {
     private var open: [RoomID: Link] = [:]
     private var order: [RoomID] = []
     private var settled: [RoomID: Link] = [:]
-    /// The accounts of the links, as far as the backends name them.
-    private var people: [RoomID: ChatPerson] = [:]
-    /// Rooms of which nothing was understood, with the number of frames that should have been.
-    private var strange: [RoomID: Int] = [:]
+    private var latest: [RoomID: LinkProgress] = [:]
     private var listeningSince: MonotonicInstant?
     /// Called once, when all links are settled and what comes next is of interest: ``giveUp(_:_:)`` is wanted a little later.
     private let listen: () -> Void
@@ -80,8 +91,7 @@ final class ConnectWatch {
     func look(_ driver: BridgeDriver, _ transport: Transport) {
         let now = transport.now
         for progress in driver.bridge.linkProgress {
-            people[progress.room] = progress.person
-            strange[progress.room] = progress.hasUnderstood ? nil : progress.strangeFrames
+            latest[progress.room] = progress
             guard let link = open[progress.room] else { continue }
             let connection = driver.connection(of: progress.room)
             let phase = connection.flatMap { transport.progress(of: $0) }
@@ -95,9 +105,10 @@ final class ConnectWatch {
             }
         }
         guard open.isEmpty else { return }
-        // What is understood of a room is known early: a history, or an answer to the log-in.
+        // Most are understood early: a history, or an answer to the log-in.
         let isInDoubt = settled.contains { id, link in
-            link.report.isGood && link.login == nil && strange[id] != nil
+            link.report.isGood && link.login == nil
+                && latest[id].map { !$0.hasUnderstood && !$0.understandsNothing } ?? false
         }
         guard isInDoubt else { return finish(now) }
         if listeningSince == nil {
@@ -115,19 +126,15 @@ final class ConnectWatch {
     }
 
     private func finish(_ now: MonotonicInstant) {
-        for case (let id, let frames?) in order.map({ ($0, strange[$0]) }) where frames > 0 {
-            guard let link = settled[id], link.report.isGood, link.login == nil else { continue }
-            settled[id]?.report.fail(
-                link.step(.frames, listeningSince ?? now, now),
-                "nothing that came was understood (frames: \(frames))",
-                .about(.frames, status: nil, isProxied: false))
+        for (id, progress) in latest where progress.strangeFrames > 0 {
+            settled[id]?.judge(progress, listeningSince ?? now, now)
         }
         var rooms: [String: ChatPerson] = [:]
-        for (id, link) in settled where link.login == nil { rooms[link.report.room] = people[id] }
+        for (id, link) in settled where link.login == nil { rooms[link.report.room] = latest[id]?.person }
         finished(
             order.compactMap { id in
                 guard var link = settled[id] else { return nil }
-                link.identify(as: people[id], besides: rooms[link.report.room])
+                link.identify(as: latest[id]?.person, besides: rooms[link.report.room])
                 return link.report
             })
         finished = { _ in }

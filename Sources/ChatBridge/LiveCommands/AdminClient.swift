@@ -61,15 +61,15 @@ final class AdminClient {
         _ paths: [String], patience: Int = AdminClient.patienceSeconds
     ) throws(AdminClientError) -> AdminClient {
         var reason: String?
-        var forbidden: String?
         for path in paths {
             switch open(path, patience) {
             case .success(let client): return client
-            case .failure(.forbidden): forbidden = forbidden ?? path
+            // That of a service, behind the one that was meant, may be of no interest.
+            case .failure(.forbidden) where reason == nil: throw .forbidden(path: path)
+            case .failure(.forbidden): break
             case .failure(.other(let sentence)): reason = reason ?? sentence
             }
         }
-        if let forbidden { throw .forbidden(path: forbidden) }
         throw .noBridge(paths: paths, reason: reason ?? "[admin] socket is empty in its configuration")
     }
 

@@ -55,9 +55,7 @@ struct LiveCommands {
         else { return ([], problems) }
         guard !admin.socket.hasPrefix("/"), options.stateDirectory == nil else { return ([own], problems) }
         let packaged = ["/run/chatbridge", "/var/lib/chatbridge"].map { "\($0)/\(admin.socket)" }
-        // One that this user may not even see is there for another.
-        let there = packaged.filter { $0 != own && (access($0, F_OK) == 0 || errno == EACCES) }
-        return ([own] + there, problems)
+        return ([own] + packaged.filter { $0 != own && access($0, F_OK) == 0 }, problems)
     }
 
     func run(_ command: LiveCommand, _ client: AdminClient) throws(AdminClientError) -> Int32 {

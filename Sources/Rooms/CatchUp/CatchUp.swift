@@ -27,7 +27,8 @@ import WireBytes
 // | joined over this link                          | logged                       | also come live, and are shown as that |
 // | never joined                                   | logged                       | none                                |
 //
-// If it fails, the messages since the first JOIN are a gap like any other.
+// If it fails, the messages since the first JOIN are a gap like any other. If it fails midway, and nobody waits for it, it is
+// as far as it came.
 
 final class CatchUp {
     /// Longest buffering of live events.
@@ -302,6 +303,8 @@ final class CatchUp {
         var isWhole = false
         /// Older ones may be missing in front of them.
         var isCut = false
+        /// There are no older ones in the room.
+        var isAll = false
     }
 
     /// The received pages, while another one is in flight. A failed one is requested again, as long as the link lives.
@@ -428,7 +431,25 @@ final class CatchUp {
         (pages, best) = (inHand, inHand.messages)
     }
 
-    func dropPages() { pages = nil }
+    func dropPages() { (pages, best) = (nil, nil) }
+
+    /// The pages in hand of a first history for which nobody waits, and which does not go on. An answer that comes later is
+    /// not wanted.
+    func takeBegun() -> [ChatMessage]? {
+        guard gap == .everything, missedSince == nil, let pages, pages.isForward else { return nil }
+        isCallStale = isCallOpen
+        return pages.messages
+    }
+
+    /// More than one page was needed: the first began with the oldest messages.
+    func hasSeveralPages(_ messages: [ChatMessage]) -> Bool { messages.count > pageSize }
+
+    /// The first history ended before its newest messages. None of them is missed later.
+    func endedEarly() {
+        guard missedSince == nil, let firstOpenedAt else { return }
+        newest = Mark(id: nil, at: max(newest?.at ?? firstOpenedAt, firstOpenedAt))
+        horizon = firstOpenedAt
+    }
 
     /// No backend has a smaller page size.
     private static let smallestFull = 20
@@ -465,10 +486,10 @@ final class CatchUp {
             var sender: ChatID?
         }
         let keys = Set(others.lazy.filter { $0.id != nil }.map { Key(id: $0.id, sender: $0.sender.id) })
-        let nameless = others.filter { $0.id == nil }
+        let nameless = SeenTexts.Group(others.lazy.filter { $0.id == nil })
         return page.map { message in
             message.id == nil
-                ? nameless.contains { SeenTexts.areAlike($0, message) }
+                ? nameless.contains(message)
                 : keys.contains(Key(id: message.id, sender: message.sender.id))
         }
     }

@@ -116,6 +116,7 @@ extension Room {
         let isFetching = catchUp.state == .fetching
         context.note(
             .warn, "history-skipped", "too much was said to wait for older messages", ["room": settings.name])
+        if isFetching, takeBegun(context) { return }
         if isFetching {
             catchUp.delayIsTold()
             catchUp.gaveUpOnHistory(wall: context.now.wall)
@@ -212,7 +213,9 @@ extension Room {
         return call(
             HistoryQuery(
                 room: lane.dialectContext.announcedRoom ?? settings.upstreamRoom, after: last.id,
-                since: catchUp.nextSince(known), limit: CatchUp.maxShown), isFirst: false, context)
+                // Where nothing is missed, no more at a time than has been granted.
+                since: catchUp.nextSince(known), limit: catchUp.mustAsk ? CatchUp.maxShown : catchUp.limit),
+            isFirst: false, context)
     }
 
     /// One call at a time; the answer to one of an earlier link leads to the next.
@@ -272,6 +275,7 @@ extension Room {
         context.note(
             .warn, "history-failed", "older messages could not be fetched: \(PrintableText.of(reason))",
             ["room": settings.name])
+        if takeBegun(context) { return }
         catchUp.gaveUpOnHistory(wall: context.now.wall)
         catchUp.askedEnough()
         answerIDWaiters()
@@ -288,6 +292,13 @@ extension Room {
             return
         }
         context.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
+    }
+
+    /// A first history that does not go on is as far as it came.
+    private func takeBegun(_ context: RoomsContext) -> Bool {
+        guard catchUp.state == .fetching, let begun = catchUp.takeBegun() else { return false }
+        take(begun, isComplete: false, mayAskAgain: false, context)
+        return true
     }
 
     /// A pushed history without a promise did not come this time; treated as if there were none.
@@ -334,9 +345,11 @@ extension Room {
             let (news, isEnd) = catchUp.newer(in: page.told, than: pages.messages)
             page = held(pages.messages + news)
             isWhole = pages.isWhole
-            noteReach(of: page.messages, isAll: false, isCut: pages.isCut)
-            if mayAskAgain, askOn(page.told, told.count, news, isWhole: isWhole, isCut: pages.isCut, context) { return }
+            noteReach(of: page.messages, isAll: pages.isAll, isCut: pages.isCut)
+            if mayAskAgain, askOn(page.told, told.count, news, pages, context) { return }
             isCutShort = !mayAskAgain || (news.isEmpty ? !isEnd : !areBeingShown(news))
+            // One page may be of the newest.
+            if !catchUp.mustAsk, !catchUp.hasSeveralPages(page.told) { isCutShort = false }
         } else {
             let older = catchUp.pages.map { CatchUp.older(in: page.told, than: $0.messages) }
             if let newer = catchUp.pages, let older { page = held(older + newer.messages) }
@@ -352,7 +365,8 @@ extension Room {
             }
             // A page that has but other rooms' messages answers no request for older ones.
             let isEnd = older != nil && isLast && (!told.isEmpty || messages.isEmpty)
-            noteReach(of: page.messages, isAll: isRoom || isEnd, isCut: isCut)
+            let isAllOfRoom = isRoom || isEnd
+            noteReach(of: page.messages, isAll: isAllOfRoom, isCut: isCut)
             if mayAskAgain, !(isWhole && reachesOwn(page.messages, context)) {
                 if mayPage(page.told, told.count, older) {
                     catchUp.gotPage(of: told.count, CatchUp.Pages(messages: page.told))
@@ -369,7 +383,8 @@ extension Room {
                     }
                 }
             }
-            if mayAskAgain, askOn(page.told, told.count, page.told, isWhole: isWhole, isCut: isCut, context) { return }
+            let begun = CatchUp.Pages(messages: [], isWhole: isWhole, isCut: isCut, isAll: isAllOfRoom)
+            if mayAskAgain, askOn(page.told, told.count, page.told, begun, context) { return }
         }
         takeIn(page, isFirst: isFirst, isWhole: isWhole, isComplete: isComplete, isCutShort: isCutShort, context)
     }
@@ -397,7 +412,10 @@ extension Room {
                 showMissed(page, context)
             }
         }
-        if isCutShort { reportCutShort(after: page.told.last?.at, context) }
+        if isCutShort {
+            reportCutShort(after: page.told.last?.at, context)
+            if isFirst { catchUp.endedEarly() }
+        }
         catchUp.ringTurned(to: seenIDs.total)
         // A missing row may be a relayed message.
         settleMissing(messages, context)
@@ -425,10 +443,11 @@ extension Room {
 
     /// Requests messages newer than those in hand, where there may be any; false: there are none, or no way to.
     ///
-    /// - Parameter news: the new messages of the last answer.
+    /// - Parameters:
+    ///   - news: the new messages of the last answer.
+    ///   - before: the pages in hand before these.
     private func askOn(
-        _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], isWhole: Bool, isCut: Bool,
-        _ context: RoomsContext
+        _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], _ before: CatchUp.Pages, _ context: RoomsContext
     ) -> Bool {
         // A backend that can be asked backward begins with its newest where nothing is known.
         guard pagesForward, catchUp.gap != nil, catchUp.mustAsk || !pagesBack, told.count < CatchUp.maxForward,
@@ -436,7 +455,8 @@ extension Room {
         else {
             return false
         }
-        let pages = CatchUp.Pages(messages: told, isForward: true, isWhole: isWhole, isCut: isCut)
+        var pages = before
+        (pages.messages, pages.isForward) = (told, true)
         catchUp.gotPage(of: count, pages)
         guard ask(next: pages, context) else {
             catchUp.dropPages()

@@ -80,6 +80,20 @@ final class SeenTexts {
     /// Whether one message may be the other.
     static func areAlike(_ a: ChatMessage, _ b: ChatMessage) -> Bool { key(a) == key(b) && agree(a.at, b.at) }
 
+    /// Messages to look many others up among.
+    struct Group {
+        private let times: [Int: [ChatTimestamp?]]
+
+        init(_ messages: some Sequence<ChatMessage>) {
+            times = Dictionary(grouping: messages, by: SeenTexts.key).mapValues { $0.map(\.at) }
+        }
+
+        /// Whether one of them may be this one.
+        func contains(_ message: ChatMessage) -> Bool {
+            times[SeenTexts.key(message)]?.contains { SeenTexts.agree($0, message.at) } ?? false
+        }
+    }
+
     private static func agree(_ a: ChatTimestamp?, _ b: ChatTimestamp?) -> Bool {
         guard let a, let b else { return true }
         return a == b

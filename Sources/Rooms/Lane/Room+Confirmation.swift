@@ -18,9 +18,6 @@ extension Room {
 
     /// The backend's connection has read this many frames of the session.
     package func hasRead(frameCount: UInt64, over lane: SendLane, _ context: RoomsContext) {
-        // A backend that speaks another format may have taken nothing. Where something is understood after all, the next
-        // pong confirms these too.
-        guard !understandsNothing else { return }
         lane.hasRead(frameCount: frameCount, context)
         while let entry = lane.takeRead(upTo: frameCount) {
             // A late echo is deduplicated.
