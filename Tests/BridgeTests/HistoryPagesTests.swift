@@ -82,16 +82,22 @@ struct HistoryPagesTests {
         #expect(stage.answerCount <= 20)
     }
 
-    @Test("a first history that begins with the oldest is followed to its end, and none of it is missed later")
-    func firstForward() throws {
+    /// A backend that begins with its oldest messages, and gives 50 at a time.
+    private static func beforeTheFirstLink(said count: Int) throws -> StoredStage {
         let oldest = StoredWire.paged(100).first { $0.givesOldest }
-        let wire = try #require(oldest)
-        let stage = try StoredStage(wire, limit: 50)
+        let stage = try StoredStage(try #require(oldest), limit: 50)
         stage.beginsWithOldest = true
-        for number in 1...230 {
+        for number in 1...count {
             stage.say("old \(number)")
             stage.harness.advance(by: .seconds(1))
         }
+        stage.harness.advance(by: .seconds(60))
+        return stage
+    }
+
+    @Test("a first history that begins with the oldest is followed to its end, and none of it is missed later")
+    func firstForward() throws {
+        let stage = try Self.beforeTheFirstLink(said: 230)
         stage.start()
         stage.enter("bob")
         stage.say("live")
@@ -108,15 +114,7 @@ struct HistoryPagesTests {
         "a first history that stops midway is as far as it came; what it lacks is told where it is known to lack something",
         arguments: [(answers: 1, stays: 50), (2, 99)])
     func firstForwardStops(answers: Int, stays: Int) throws {
-        let oldest = StoredWire.paged(100).first { $0.givesOldest }
-        let wire = try #require(oldest)
-        let stage = try StoredStage(wire, limit: 50)
-        stage.beginsWithOldest = true
-        for number in 1...230 {
-            stage.say("old \(number)")
-            stage.harness.advance(by: .seconds(1))
-        }
-        stage.harness.advance(by: .seconds(60))
+        let stage = try Self.beforeTheFirstLink(said: 230)
         stage.answersLeft = answers
         stage.start()
         stage.enter("bob")
@@ -138,14 +136,7 @@ struct HistoryPagesTests {
 
     @Test("of a first history that stops midway nothing is missed later, also where nothing is said in between")
     func firstForwardStopsInSilence() throws {
-        let oldest = StoredWire.paged(100).first { $0.givesOldest }
-        let wire = try #require(oldest)
-        let stage = try StoredStage(wire, limit: 50)
-        stage.beginsWithOldest = true
-        for number in 1...330 {
-            stage.say("old \(number)")
-            stage.harness.advance(by: .seconds(1))
-        }
+        let stage = try Self.beforeTheFirstLink(said: 330)
         stage.answersLeft = 2
         stage.start()
         stage.enter("bob")
