@@ -27,8 +27,8 @@ import WireBytes
 // | joined over this link                          | logged                       | also come live, and are shown as that |
 // | never joined                                   | logged                       | none                                |
 //
-// If it fails, the messages since the first JOIN are a gap like any other. If it fails midway, and nobody waits for it, it is
-// as far as it came.
+// If it fails, the messages since the first JOIN are a gap like any other. If it fails midway, and no user missed any of it,
+// it is as far as it came.
 
 final class CatchUp {
     /// Longest buffering of live events.
@@ -433,8 +433,8 @@ final class CatchUp {
 
     func dropPages() { (pages, best) = (nil, nil) }
 
-    /// The pages in hand of a first history for which nobody waits, and which does not go on. An answer that comes later is
-    /// not wanted.
+    /// The pages in hand of a first history of which no user missed anything, and which does not go on. An answer that comes
+    /// later is not wanted.
     func takeBegun() -> [ChatMessage]? {
         guard gap == .everything, missedSince == nil, let pages, pages.isForward else { return nil }
         isCallStale = isCallOpen
