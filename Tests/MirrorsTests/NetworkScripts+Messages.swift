@@ -561,6 +561,23 @@ extension NetworkScripts {
             = #chat joined
             """),
         NetworkConversation(
+            "a notice of the server, which is in no history, is no place in the channel",
+            history,
+            """
+            usable message-tags server-time batch draft/chathistory
+            < BATCH +h chathistory #chat
+            < BATCH -h
+            < @time=2026-11-21T12:00:07.000Z;msgid=m1 :ann!u@h PRIVMSG #chat :one
+            = #chat <ann> one id=m1
+            = #chat seen m1
+            < @time=2026-11-21T12:00:08.000Z :s NOTICE #chat :*** This room has no link at the moment
+            < @time=2026-11-21T12:00:09.000Z :ChanServ!s@s NOTICE #chat :Be nice
+            < @time=2026-11-21T12:00:10.000Z :dan!u@h NOTICE #chat :here and not kept
+            = #chat <dan> here and not kept
+            on #chat
+            > CHATHISTORY AFTER #chat msgid=m1 100
+            """),
+        NetworkConversation(
             "an id that the network no longer knows",
             history,
             """

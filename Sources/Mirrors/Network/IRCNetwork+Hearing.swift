@@ -119,6 +119,9 @@ extension IRCNetwork {
         guard connection.capabilities.enabled.contains(.chatHistory),
             message.command == "PRIVMSG" || message.command == "NOTICE"
         else { return }
+        // A notice of the server itself, as of a link that is down, is in no history, and its time is no place in one: what the
+        // network learns late may bear an earlier time.
+        if id == nil, channels[index].lastSeen?.msgid != nil || !(message.source.map(Self.isPerson) ?? false) { return }
         saw(IRCNetworkPosition(msgid: id, time: Self.time(of: message) ?? now.wall), in: index)
     }
 
