@@ -101,7 +101,7 @@ struct MessageFormsTests {
         #expect(
             stage.happened() == [
                 "C1< @label=1 :bridge FAIL PRIVMSG CANNOT_DELIVER Chef-Gusteau "
-                    + ":This person is on chat.example, which takes no private messages from here: DCC SEND x 1 2 3"
+                    + ":This is a user of the chat backend (chat.example), which takes no private messages from here: DCC SEND x 1 2 3"
             ])
         stage.harness.send(1, "PRIVMSG #lobby :\u{1}VERSION\u{1}")
         #expect(up(stage) == [])

@@ -156,7 +156,7 @@ struct PrivateRedactionTests {
         Refusal(
             testDescription: "somebody upstream", client: 1, line: "REDACT Remy nosuch",
             answer: "REDACT_FORBIDDEN Remy nosuch "
-                + ":This person is on b, which takes no private messages from here"),
+                + ":This is a user of the chat backend (b), which takes no private messages from here"),
         Refusal(
             testDescription: "a room that one is not in", client: 1, line: "REDACT #attic {m}",
             answer: "INVALID_TARGET #attic :Messages can be taken back only in a room that you are in"),

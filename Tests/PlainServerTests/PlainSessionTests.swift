@@ -471,6 +471,9 @@ struct PlainSessionTests {
         stage.type("too much\n")
         stage.server("@label=p1 :s FAIL PRIVMSG QUEUE_FULL #lobby :Too many messages wait")
         #expect(stage.takeScreen() == "Not sent: \"too much\": Too many messages wait\r\n")
+        stage.type("/msg Remy a: secret\n")
+        stage.server("@label=p2 :s FAIL PRIVMSG CANNOT_DELIVER Remy :It takes none: a: secret")
+        #expect(stage.takeScreen() == "Not sent: \"a: secret\": It takes none\r\n", "the text is said once")
     }
 
     @Test("who is there is answered once what was typed before is taken")

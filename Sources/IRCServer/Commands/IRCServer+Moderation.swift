@@ -223,7 +223,8 @@ extension IRCServer {
         let guests = sessions(of: id)
         guard let guest = guests.first else {
             return reply(
-                .errNoSuchNick, target.nick, "This person is on \(target.host), which takes no invitations from here",
+                .errNoSuchNick, target.nick,
+                "This is a user of the chat backend (\(target.host)), which takes no invitations from here",
                 to: session)
         }
         guard mayEnter(room, guest) else {

@@ -43,7 +43,7 @@ extension IRCServer {
 
     /// Refuses a private message upstream: the bridge's wires carry none, and dropping it silently would hide that.
     func refusePrivate(_ verb: MessageVerb, _ target: Person, _ text: String?, _ session: IRCSession) {
-        let why = "This person is on \(target.host), which takes no private messages from here"
+        let why = "This is a user of the chat backend (\(target.host)), which takes no private messages from here"
         if session.caps.contains(.standardReplies) {
             let excerpt = text.map { ": " + MessageText.excerpt($0) } ?? ""
             refuse(

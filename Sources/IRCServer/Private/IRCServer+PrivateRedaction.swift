@@ -78,7 +78,8 @@ extension IRCServer {
                 .forbidden(
                     id == service
                         ? "What \(person.nick) was told is done already"
-                        : "This person is on \(person.host), which takes no private messages from here"))
+                        : "This is a user of the chat backend (\(person.host)), which takes no private messages from here"
+                ))
         }
         guard let partner = account(behind: nick) else {
             return fail(

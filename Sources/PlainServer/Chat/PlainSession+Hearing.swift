@@ -88,7 +88,10 @@ extension PlainSession {
         let reason = (message.params.last ?? "").replacing("LIST shows them", with: "/rooms shows them")
         let label = message.tag("label")?.value
         if let text = sent.takeMessage(label) {
-            terminal.show(ScreenText("Not sent: \"\(PlainNames.excerpt(text))\": \(reason)", .failure))
+            // Some reasons end with the text, or with its beginning.
+            let end = reason.ranges(of: ": " + text.prefix(20)).last?.lowerBound ?? reason.endIndex
+            terminal.show(
+                ScreenText("Not sent: \"\(PlainNames.excerpt(text))\": \(reason[..<end])", .failure))
             return
         }
         let isOfRequest = sent.takeRequest(label)
