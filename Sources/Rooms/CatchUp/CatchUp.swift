@@ -28,7 +28,7 @@ import WireBytes
 // | never joined                                   | logged                       | none                                |
 //
 // If it fails, the messages since the first JOIN are a gap like any other. If it fails midway, and no user missed any of it,
-// it is as far as it came.
+// its only page is taken; of several, which begin with the oldest messages, none.
 
 final class CatchUp {
     /// Longest buffering of live events.
@@ -433,23 +433,20 @@ final class CatchUp {
 
     func dropPages() { (pages, best) = (nil, nil) }
 
-    /// The pages in hand of a first history of which no user missed anything, and which does not go on. An answer that comes
-    /// later is not wanted.
+    /// Ends a first history of which no user missed anything, and which does not go on. An answer that comes later is not
+    /// wanted.
+    ///
+    /// - Returns: its only page. Several begin with the oldest messages, and what they leave out would be missed later: they are
+    ///   dropped.
     func takeBegun() -> [ChatMessage]? {
         guard gap == .everything, missedSince == nil, let pages, pages.isForward else { return nil }
         isCallStale = isCallOpen
-        return pages.messages
+        guard hasSeveralPages(pages.messages) else { return pages.messages }
+        dropPages()
+        return nil
     }
 
-    /// More than one page was needed: the first began with the oldest messages.
     func hasSeveralPages(_ messages: [ChatMessage]) -> Bool { messages.count > pageSize }
-
-    /// The first history ended before its newest messages. None of them is missed later.
-    func endedEarly() {
-        guard missedSince == nil, let firstOpenedAt else { return }
-        newest = Mark(id: nil, at: max(newest?.at ?? firstOpenedAt, firstOpenedAt))
-        horizon = firstOpenedAt
-    }
 
     /// No backend has a smaller page size.
     private static let smallestFull = 20

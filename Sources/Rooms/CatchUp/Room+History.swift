@@ -294,7 +294,7 @@ extension Room {
         context.set(.catchUp(id), at: context.now.monotonic + catchUp.failed())
     }
 
-    /// A first history that does not go on is as far as it came.
+    /// False: nothing of a first history is there to be taken.
     private func takeBegun(_ context: RoomsContext) -> Bool {
         guard catchUp.state == .fetching, let begun = catchUp.takeBegun() else { return false }
         take(begun, isComplete: false, mayAskAgain: false, context)
@@ -348,8 +348,11 @@ extension Room {
             noteReach(of: page.messages, isAll: pages.isAll, isCut: pages.isCut)
             if mayAskAgain, askOn(page.told, told.count, news, pages, context) { return }
             isCutShort = !mayAskAgain || (news.isEmpty ? !isEnd : !areBeingShown(news))
-            // One page may be of the newest.
-            if !catchUp.mustAsk, !catchUp.hasSeveralPages(page.told) { isCutShort = false }
+            if isCutShort, !catchUp.mustAsk {
+                // One page may be of the newest.
+                isCutShort = catchUp.hasSeveralPages(page.told)
+                if isCutShort { return historyFailed("it begins with the oldest messages, and is too long", context) }
+            }
         } else {
             let older = catchUp.pages.map { CatchUp.older(in: page.told, than: $0.messages) }
             if let newer = catchUp.pages, let older { page = held(older + newer.messages) }
@@ -412,10 +415,7 @@ extension Room {
                 showMissed(page, context)
             }
         }
-        if isCutShort {
-            reportCutShort(after: page.told.last?.at, context)
-            if isFirst { catchUp.endedEarly() }
-        }
+        if isCutShort { reportCutShort(after: page.told.last?.at, context) }
         catchUp.ringTurned(to: seenIDs.total)
         // A missing row may be a relayed message.
         settleMissing(messages, context)
