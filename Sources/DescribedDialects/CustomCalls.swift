@@ -37,6 +37,9 @@ public struct CustomCalls: DialectCalls {
     /// Source: chat backends, "recent ring of 2000 ids": half of it, so that live frames have room beside.
     static let mostMessages = 1000
 
+    /// So many elements, none of them readable, are of another kind than is described; fewer may be deleted messages.
+    static let tellingCount = 3
+
     var login: TokenCall?
     var refreshing: TokenCall?
     var history: HistoryCall?
@@ -113,19 +116,29 @@ public struct CustomCalls: DialectCalls {
                 guard items.kind == .array else { return .unusable(.wrongType) }
                 var messages: [ChatMessage] = []
                 var count = 0
+                var isReadable = false
                 if let element = call.element {
                     CustomValues(frame: slots, base: rules.base).forEach(of: items.elements, element.pointers) {
                         values in
                         count += 1
                         if let message = element.fields.message(values, context) { messages.append(message) }
                     }
+                    isReadable = !messages.isEmpty
                 } else {
                     for item in items.elements {
                         count += 1
-                        guard let events = rules.decode(item, context).events else { continue }
-                        for case .message(let message) in events { messages.append(message) }
+                        switch rules.decode(item, context) {
+                        case .event(.message(let message)): messages.append(message)
+                        case .several(let events):
+                            for case .message(let message) in events { messages.append(message) }
+                        case .event, .dropped(.unknownType, _): break
+                        case .dropped: continue
+                        }
+                        isReadable = true
                     }
                 }
+                // It says nothing of what the room has, and above all not that a message is missing.
+                if !isReadable, count >= Self.tellingCount { return .unusable(.missingField) }
                 // Some servers answer with all rooms of the account.
                 messages.removeAll { !context.isOwnRoom($0.room) }
                 if call.order == .newestFirst { messages.reverse() }

@@ -156,7 +156,9 @@ struct CustomCallsTests {
                 [ChatMessage(id: ChatID("1"), text: "a"), ChatMessage(id: ChatID("2"), text: "b")], isComplete: false)
         ),
         (#"{"items":[]}"#, .messages([], isComplete: true)),
-        (#"{"items":[1,null,"x",[]]}"#, .messages([], isComplete: false)),
+        (#"{"items":[{"op":"other"},{"op":"other"},{"op":"other"}]}"#, .messages([], isComplete: false)),
+        (#"{"items":[1,null]}"#, .messages([], isComplete: true)),
+        (#"{"items":[1,null,"x",[]]}"#, .unusable(.missingField)),
         (#"{"items":null}"#, .unusable(.missingField)), (#"{"items":{}}"#, .unusable(.wrongType)),
         ("7", .unusable(.missingField)), (#"{"items":[}"#, .unusable(.malformed)),
     ]
@@ -180,6 +182,14 @@ struct CustomCallsTests {
                 == .messages(
                     [ChatMessage(id: ChatID("1"), sender: ChatPerson(id: ChatID("us")), text: "a", isSelf: true)],
                     isComplete: true))
+    }
+
+    @Test("a history of which nothing can be read says nothing of the room", arguments: [1, 2, 3, 50])
+    func unreadable(count: Int) throws {
+        let calls = try calls(#"{"decode":[],"history":{"get":"/h","fields":{"id":"/i","text":"/body"}}}"#)
+        let items = "[" + (1...count).map { #"{"i":\#($0),"txt":"a"}"# }.joined(separator: ",") + "]"
+        let reply = calls.reply(to: .history(HistoryQuery(room: "ops")), answer: answer(items), context: context)
+        #expect(reply == (count < 3 ? .messages([], isComplete: true) : .unusable(.missingField)))
     }
 
     @Test("a history of several rooms gives ours, and what names none", arguments: [false, true])

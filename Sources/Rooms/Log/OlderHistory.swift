@@ -127,8 +127,10 @@ final class OlderHistory {
     }
 
     /// The messages of an answer that are older than all known ones, oldest first.
-    func news(in messages: [ChatMessage]) -> ArraySlice<ChatMessage> {
-        guard let mark else { return messages[...] }
+    ///
+    /// - Parameter mayBeApart: the answer need not end where the known messages begin. Then it counts only with one of them.
+    func news(in messages: [ChatMessage], mayBeApart: Bool) -> ArraySlice<ChatMessage> {
+        guard let mark else { return mayBeApart ? [] : messages[...] }
         let known = Set((rows + beginning).compactMap(\.upstreamID))
         let nameless = (rows + beginning).prefix(StoredPlaces.beginningCount).filter { $0.upstreamID == nil }
         // A message that the backend puts behind a known one is known, or cannot be placed.
@@ -136,6 +138,7 @@ final class OlderHistory {
             message.id.map(known.contains) ?? false || nameless.contains { Self.isSame(message, $0) }
         }
         if let index = messages.firstIndex(where: isKnown) { return messages[..<index] }
+        if mayBeApart { return [] }
         let markAt = mark.backendAt ?? mark.at
         return messages[..<(messages.firstIndex { $0.at.map { $0 > markAt } ?? false } ?? messages.count)]
     }

@@ -158,7 +158,10 @@ extension Room {
                 messages.filter { concernsUs($0.room, context) }, sendersTellTime: catchUp.sendersTellTime, mark: nil,
                 wall: context.now.wall, end: 0, wasNewestFirst: catchUp.isToldNewestFirst
             ) { _ in nil }
-            let news = older.news(in: page.told)
+            // A backend that can only be asked on from a message may have given its oldest.
+            let calls = traits.older == .call ? settings.dialect.calls : nil
+            let news = older.news(
+                in: page.told, mayBeApart: calls.map { $0.takesAfter && !$0.takesBefore } ?? false)
             older.prepend(placed(news, older, context), isComplete: isComplete)
         }
         setOlderTimer(context)
