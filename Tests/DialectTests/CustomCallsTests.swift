@@ -157,8 +157,9 @@ struct CustomCallsTests {
         ),
         (#"{"items":[]}"#, .messages([], isComplete: true)),
         (#"{"items":[{"op":"other"},{"op":"other"},{"op":"other"}]}"#, .messages([], isComplete: false)),
-        (#"{"items":[1,null]}"#, .messages([], isComplete: true)),
-        (#"{"items":[1,null,"x",[]]}"#, .unusable(.missingField)),
+        (#"{"items":[1,null,"x",[]]}"#, .messages([], isComplete: false)),
+        (#"{"items":[{"op":"msg"},{"op":"msg"}]}"#, .messages([], isComplete: true)),
+        (#"{"items":[{"op":"msg"},{"op":"msg"},{"op":"msg"}]}"#, .unusable(.missingField)),
         (#"{"items":null}"#, .unusable(.missingField)), (#"{"items":{}}"#, .unusable(.wrongType)),
         ("7", .unusable(.missingField)), (#"{"items":[}"#, .unusable(.malformed)),
     ]
