@@ -62,7 +62,10 @@ extension Learner {
             return leaf.pointer != text.pointer && Set(values).count == values.count && values.allSatisfy(Words.isID)
                 && !leaf.names.dropLast().contains { Words.people.contains($0) } && !Words.times.contains(leaf.key)
         }
-        let known = ids.first { leaf in rows.contains { messageIDs.contains($0.text(leaf.pointer) ?? "") } }
+        let cited = citedPlaces
+        let known = ids.first { leaf in
+            cited.contains(leaf.pointer) || rows.contains { messageIDs.contains($0.text(leaf.pointer) ?? "") }
+        }
         if let id = known ?? LearnedGroup.best(ids, Words.ids) { fields.set("id", id.pointer, "") }
         let nonces = Set(sentMessages().flatMap { $0.frame.single.compactMap(\.text) })
         let ref = group.any.first { leaf in
@@ -83,17 +86,15 @@ extension Learner {
     }
 
     private mutating func addCall(_ call: RecordedCall) -> Bool {
-        var lists: [(String, [JSONValue])] = call.answer.array.map { [("", $0)] } ?? []
-        for member in call.answer.object ?? [] {
-            if let array = member.value.array { lists.append(("/" + LearnedFrame.escaped(member.key), array)) }
-            for inner in member.value.object ?? [] {
-                guard let array = inner.value.array else { continue }
-                lists.append(("/" + LearnedFrame.escaped(member.key) + "/" + LearnedFrame.escaped(inner.key), array))
-            }
-        }
-        for (pointer, array) in lists {
+        for (pointer, array) in Self.lists(in: call.answer) {
             guard let fields = fieldsOfRows(array) else { continue }
-            let (address, page) = address(call.url)
+            let hasID = fields.pointers["id"] != nil
+            let (address, page) = address(call.url, hasID: hasID)
+            if !hasID, !cursors.isEmpty {
+                reason(
+                    "history: its rows have no id that other frames or calls name, so it is not asked from a message on"
+                )
+            }
             var members = [JSONValue.Member("get", .string(address))]
             if !pointer.isEmpty { members.append(.init("items", .string(pointer))) }
             members.append(.init("order", .string(isNewestFirst(array, fields) ? "newest-first" : "oldest-first")))
@@ -116,8 +117,56 @@ extension Learner {
         return (first.string ?? "") > (last.string ?? "")
     }
 
+    /// The lists of an answer, with their pointers.
+    private static func lists(in answer: JSONValue) -> [(String, [JSONValue])] {
+        var lists: [(String, [JSONValue])] = answer.array.map { [("", $0)] } ?? []
+        for member in answer.object ?? [] {
+            if let array = member.value.array { lists.append(("/" + LearnedFrame.escaped(member.key), array)) }
+            for inner in member.value.object ?? [] {
+                guard let array = inner.value.array else { continue }
+                lists.append(("/" + LearnedFrame.escaped(member.key) + "/" + LearnedFrame.escaped(inner.key), array))
+            }
+        }
+        return lists
+    }
+
+    /// Where rows of answers have what a call names a message by.
+    private var citedPlaces: Set<String> {
+        let cursors = cursors
+        guard !cursors.isEmpty else { return [] }
+        let rows = evidence.recording.calls.lazy.flatMap { Self.lists(in: $0.answer) }.flatMap(\.1)
+        let leaves = rows.filter { $0.object != nil }.flatMap { LearnedFrame(element: $0).single }
+        return Set(leaves.filter { cursors.contains($0.text ?? "") }.map(\.pointer))
+    }
+
+    /// What calls name a message by, to get those before or behind it.
+    private var cursors: Set<String> {
+        let fields = evidence.recording.calls.lazy.flatMap { Self.queryFields($0.url) }
+        return Set(fields.filter { Self.place($0.name, of: $0.value)?.namesMessage ?? false }.map(\.value))
+    }
+
+    private static func queryFields(_ url: some StringProtocol) -> [(name: String, value: String, whole: String)] {
+        url.split(separator: "?", maxSplits: 1).dropFirst().joined().split(separator: "&").map { field in
+            let name = field.prefix { $0 != "=" }
+            return (String(name), String(field.dropFirst(name.count + 1)), String(field))
+        }
+    }
+
+    /// The place of what is asked for before or after, by the name of its parameter and a value.
+    private static func place(_ name: String, of value: String) -> (name: String, namesMessage: Bool)? {
+        let isTime = value.contains("-") && value.contains(":")
+        let isMilliseconds = value.utf8.count >= 12 && Int64(value) != nil
+        switch Words.plain(name) {
+        case "before", "beforeid", "until", "max", "maxid", "older", "to":
+            return isTime ? ("before", false) : isMilliseconds ? ("before_ms", false) : ("before_id", true)
+        case "after", "afterid", "since", "from", "sinceid", "min":
+            return isTime ? ("since", false) : isMilliseconds ? ("since_ms", false) : ("after", true)
+        default: return nil
+        }
+    }
+
     /// The path with places for what differs, and the server's page.
-    private func address(_ url: String) -> (String, page: Int64?) {
+    private func address(_ url: String, hasID: Bool) -> (String, page: Int64?) {
         var rest = Self.withoutToken(url).url[...]
         if let scheme = rest.firstRange(of: "://") {
             let path = rest[scheme.upperBound...]
@@ -128,27 +177,19 @@ extension Learner {
             part == room.map { $0[...] } ? "{room}" : String(part)
         }.joined(separator: "/")
         var page: Int64?
-        var query = (parts.count > 1 ? parts[1] : "").split(separator: "&").map { field -> String in
-            let name = field.prefix { $0 != "=" }
-            let value = String(field.dropFirst(name.count + 1))
-            switch Words.plain(String(name)) {
+        var query = Self.queryFields(rest).map { name, value, whole -> String in
+            switch Words.plain(name) {
             case "limit", "count", "pagesize", "perpage", "size", "n", "first":
                 page = Int64(value).flatMap { (1...1000).contains($0) ? $0 : nil }
                 return "\(name)={limit}"
-            case "before", "beforeid", "until", "max", "maxid", "older", "to":
-                let place =
-                    value.contains("-") && value.contains(":")
-                    ? "before" : value.utf8.count >= 12 && Int64(value) != nil ? "before_ms" : "before_id"
-                return "\(name)={?\(place)}"
-            case "after", "afterid", "since", "from", "sinceid", "min":
-                let place =
-                    value.contains("-") && value.contains(":")
-                    ? "since" : value.utf8.count >= 12 && Int64(value) != nil ? "since_ms" : "after"
-                return "\(name)={?\(place)}"
-            default: return value == room ? "\(name)={room}" : String(field)
+            default: break
             }
+            if let place = Self.place(name, of: value) {
+                return place.namesMessage && !hasID ? "" : "\(name)={?\(place.name)}"
+            }
+            return value == room ? "\(name)={room}" : whole
         }
-        query.removeAll { $0.hasSuffix("=") }
+        query.removeAll { $0.isEmpty || $0.hasSuffix("=") }
         return (path + (query.isEmpty ? "" : "?" + query.joined(separator: "&")), page)
     }
 

@@ -295,6 +295,28 @@ struct LearnerTests {
         #expect(fields?["user.name"]?.string?.hasPrefix("/payload/you") == true)
     }
 
+    @Test(
+        "an id by which a call names a message is that of a history's rows; without one it is not asked from a message on"
+    )
+    func historyIDs() throws {
+        let frames = """
+            {"dir":"out","frame":{"type":"say","text":"learn-1"}}
+            {"dir":"in","frame":{"type":"said","text":"learn-1","from":"ann"}}
+            {"dir":"in","frame":{"type":"said","text":"learn-2","from":"bob"}}
+            """
+        func call(_ query: String, _ first: Int) -> String {
+            let rows = (first..<first + 3).map { #"{"pid":"p\#($0)","text":"old \#($0)","from":"bob"}"# }
+            return "\n"
+                + #"{"http":{"method":"GET","url":"/posts?n=3\#(query)","status":200,"answer":[\#(rows.joined(separator: ","))]}}"#
+        }
+        let paged = try Self.proposal(frames + call("", 1) + call("&after=p3", 4)).description["history"]
+        #expect(paged?["fields"]?["id"]?.string == "/pid")
+        #expect(paged?["get"]?.string == "/posts?n={limit}&after={?after}")
+        let other = try Self.proposal(frames + call("&after=x9", 4))
+        #expect(other.description["history"]?["get"]?.string == "/posts?n={limit}")
+        #expect(other.reasons.contains { $0.contains("no id") })
+    }
+
     @Test("an empty history is no description of one, and the reason is told")
     func emptyHistory() throws {
         let frames = """
