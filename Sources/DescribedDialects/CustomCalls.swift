@@ -28,6 +28,8 @@ public struct CustomCalls: DialectCalls {
         var order: Order
         /// The server's page size, whatever the limit; nil: unknown.
         var page: Int?
+        /// The answer to `after` begins right behind that message.
+        var isExclusive = false
         /// Nil: an item looks like a frame.
         var element: CustomElement?
     }
@@ -54,6 +56,8 @@ public struct CustomCalls: DialectCalls {
     public var takesAfter: Bool {
         history?.address.names.contains { ["after", "since", "since_ms"].contains($0) } ?? false
     }
+
+    public var beginsBehind: Bool { history?.isExclusive ?? false }
 
     public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {
         var account = CustomTemplateScope.Account()
@@ -242,7 +246,9 @@ extension CustomCompiler {
     }
 
     private mutating func historyCall(_ value: JSONValue, _ path: [String]) -> CustomCalls.HistoryCall? {
-        guard let table = members(value, path, known: ["get", "items", "order", "page", "fields"]) else { return nil }
+        guard let table = members(value, path, known: ["get", "items", "order", "page", "exclusive", "fields"]) else {
+            return nil
+        }
         var address: CustomAddress?
         if let written = table.value("get") {
             if let text = text(written, table.path("get")) {
@@ -254,16 +260,28 @@ extension CustomCompiler {
         }
         let order = choice("order", of: table) ?? CustomCalls.HistoryCall.Order.oldestFirst
         let page = number("page", of: table, in: 1...1000).map { Int($0) }
+        var isExclusive = false
+        if let written = table.value("exclusive") {
+            isExclusive = written.bool ?? false
+            if written.bool == nil { report(table.path("exclusive"), "must be true or false") }
+            if isExclusive, let address, !address.names.contains("after") {
+                report(table.path("exclusive"), "is about {after}, which \"get\" does not have")
+            }
+        }
         let items = table.value("items") == nil ? JSONPointer(tokens: []) : pointer("items", of: table)
         var scope = CustomPointerScope(ofFrame: CustomPointerTree(), ofElement: CustomPointerTree())
         var element: CustomElement?
         if let written = table.value("fields") {
             let fields = fields(written, table.path("fields"), allowed: CustomEventKind.message.fields, &scope)
+            if !fields.has(.id), let place = address?.names.first(where: { ["after", "before_id"].contains($0) }) {
+                report(table.path("fields"), "{\(place)} in \"get\" needs \"id\": it is the id of a message")
+            }
             element = CustomElement(pointers: scope.ofElement ?? CustomPointerTree(), fields: fields)
         }
         guard let address, let items else { return nil }
         let slot = scope.ofFrame.slot(for: items)
         return CustomCalls.HistoryCall(
-            address: address, pointers: scope.ofFrame, items: slot, order: order, page: page, element: element)
+            address: address, pointers: scope.ofFrame, items: slot, order: order, page: page,
+            isExclusive: isExclusive, element: element)
     }
 }

@@ -106,6 +106,8 @@ struct CustomFields: Sendable {
 
     func has(_ name: CustomFieldName) -> Bool { fields[name.rawValue] != nil }
 
+    var readsSender: Bool { has(.senderID) || has(.senderName) }
+
     /// Those that there are, by the names that descriptions have.
     var all: [(name: String, field: CustomField)] {
         CustomFieldName.allCases.compactMap { name in self[name].map { (name.text, $0) } } + annotations

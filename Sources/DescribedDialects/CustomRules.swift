@@ -394,6 +394,10 @@ struct CustomRules: Sendable {
     private func typing(_ fields: CustomFields, _ values: CustomValues, _ context: DialectContext) -> CustomOutcome {
         word(.state, fields, values) { (state: ChatTyping.State) in
             let person = fields.sender(values)
+            // With neither, it would be a member without a name.
+            guard !fields.readsSender || person.id != nil || person.name != nil else {
+                return .missing(.senderID, .senderName)
+            }
             let ttl = state == .start ? fields.integer(.ttl, values) ?? typingMilliseconds : nil
             return .event(
                 .typing(

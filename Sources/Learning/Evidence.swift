@@ -4,6 +4,8 @@ import JSONText
 struct Evidence {
     let recording: Recording
     let isPrefixed: Bool
+    /// A received one, where the others have nothing but JSON; nil: there is none.
+    let frameWithoutJSON: String?
     /// Nil: no frame is answered by its number.
     let numbering: Numbering?
     /// The list of rows in events whose only element is a message; nil: messages are in no list.
@@ -23,6 +25,7 @@ struct Evidence {
         let bare = incoming.filter { !"{[".utf8.contains($0.text.utf8.first ?? 0) }
         let isPrefixed = bare.count * 2 > incoming.count
         self.isPrefixed = isPrefixed
+        frameWithoutJSON = isPrefixed ? nil : bare.first?.text
         let numbering = isPrefixed ? Numbering(recording.frames) : nil
         self.numbering = numbering
         var frames = recording.frames.enumerated().compactMap {

@@ -73,7 +73,15 @@ public struct Learner {
         learner.findPeople()
         learner.findSession()
         learner.findHistory()
+        learner.noteFramesWithoutJSON()
         return learner.proposal()
+    }
+
+    private mutating func noteFramesWithoutJSON() {
+        guard let frame = evidence.frameWithoutJSON else { return }
+        reason(
+            "\"\(frame.prefix(40))\" is no JSON and is dropped; for a rule see \"Prefixed frames\" in docs/backends/custom.md"
+        )
     }
 
     // MARK: - Collecting

@@ -25,7 +25,7 @@ package struct LinkOutage {
 
     /// For whom a failure is news.
     enum News {
-        case nobody, operators, everybody
+        case none, operators, everybody
     }
 
     mutating func fails(_ reason: String) -> News {
@@ -35,7 +35,7 @@ package struct LinkOutage {
             return .everybody
         }
         if !wasUp { self.reason = reason }
-        guard reasons.count < Self.maxReasons, !reasons.contains(reason) else { return .nobody }
+        guard reasons.count < Self.maxReasons, !reasons.contains(reason) else { return .none }
         reasons.append(reason)
         // A link that was up comes back mostly, and how it was down in between says nothing of the room.
         return wasUp ? .operators : .everybody

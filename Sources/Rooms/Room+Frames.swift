@@ -67,6 +67,8 @@ extension Room {
     /// Frames that should have been of the dialect, where none was.
     package var strangeFrames: Int { hasUnderstood ? 0 : report.misreadFrames }
 
+    package var misreadFrames: Int { report.misreadFrames }
+
     private func tellNothingUnderstood(_ context: RoomsContext) {
         context.note(
             .error, "nothing-understood",

@@ -69,7 +69,7 @@ extension Room {
         let isNewRefusal = link.isRefused && report.outage?.isRefusalTold != true
         let news = report.lost(reason, wasUp: wasUp, at: context.now.monotonic)
         context.note(
-            news == .nobody && !isNewRefusal ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed", reason,
+            news == .none && !isNewRefusal ? .info : .warn, wasUp ? "upstream-lost" : "upstream-failed", reason,
             [
                 "room": settings.name, "host": settings.url.host,
                 "retry-in": String(retryIn.wholeNanoseconds / 1_000_000) + "ms", "failures": String(link.failures),

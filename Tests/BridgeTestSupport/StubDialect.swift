@@ -65,10 +65,13 @@ public struct StubCalls: DialectCalls {
     public var takesBefore: Bool
     /// Whether an answer may be the oldest of the messages newer than the requested point.
     public var takesAfter: Bool
+    /// Whether an answer begins right behind the message that it is to begin after.
+    public var beginsBehind: Bool
 
-    public init(takesBefore: Bool = false, takesAfter: Bool = false) {
+    public init(takesBefore: Bool = false, takesAfter: Bool = false, beginsBehind: Bool = false) {
         self.takesBefore = takesBefore
         self.takesAfter = takesAfter
+        self.beginsBehind = beginsBehind
     }
 
     public func request(for call: BackendCall, context: DialectContext) -> BackendRequest? {

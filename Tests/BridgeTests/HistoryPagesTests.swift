@@ -82,6 +82,37 @@ struct HistoryPagesTests {
         #expect(stage.answerCount <= 20)
     }
 
+    @Test(
+        "an answer that leaves out what it begins behind shows no gap where the dialect says so",
+        arguments: [true, false])
+    func exclusive(saysSo: Bool) throws {
+        let wire = StoredWire.exclusive(100, saysSo: saysSo)
+        for count in [7, 230] {
+            let stage = try Self.outage(wire, missing: count)
+            let before = stage.answerCount
+            stage.regainLink()
+            stage.say("last")
+            let heard = stage.heard()
+            #expect(heard.filter { $0.from == "ann" }.map(\.text) == (1...count).map { "m\($0)" } + ["last"])
+            #expect(heard.compactMap(\.gap).isEmpty == saysSo)
+            #expect(stage.answerCount - before <= count / 100 + (saysSo ? 2 : 4))
+        }
+    }
+
+    @Test("an answer without a message behind the known one is no gap")
+    func exclusiveAndEmpty() throws {
+        let stage = try StoredStage(.exclusive(100, saysSo: true), limit: 50)
+        stage.start()
+        stage.enter("bob")
+        stage.say("zero")
+        stage.loseLink(for: .seconds(1))
+        stage.regainLink()
+        stage.say("last")
+        let heard = stage.heard()
+        #expect(heard.filter { $0.from == "ann" }.map(\.text) == ["zero", "last"])
+        #expect(heard.compactMap(\.gap).isEmpty)
+    }
+
     /// A backend that begins with its oldest messages, and gives 50 at a time.
     private static func beforeTheFirstLink(said count: Int) throws -> StoredStage {
         let oldest = StoredWire.paged(100).first { $0.givesOldest }

@@ -6,7 +6,6 @@ import Digests
 import HTTPProtocol
 import IRCServer
 import JSONText
-import Rooms
 import Studio
 import Testing
 import Transport
@@ -15,6 +14,7 @@ import WireBytes
 
 @testable import ChatBridge
 @testable import Configuration
+@testable import Rooms
 
 @Suite("Metrics and status")
 struct StatusRoutesTests {
@@ -177,6 +177,24 @@ struct StatusRoutesTests {
                 }
             },
             "error room lobby: down for 90 s: the server answered 401; next try in 14 min, or within 10 s of other credentials"
+        ),
+        (
+            { try status { ($0.misread, $0.understandsNothing) = (3, true) } },
+            "error room lobby: none of the 0 frames that came was understood"
+        ),
+        (
+            { try status { $0.misread = 10 } },
+            "warning room lobby: no message came, and 10 frames had not what the dialect says"
+        ),
+        ({ try status { $0.misread = 9 } }, nil),
+        (
+            {
+                try status {
+                    let traffic = RoomTraffic()
+                    traffic.shown(at: ago(5))
+                    ($0.misread, $0.down) = (10, traffic.down)
+                }
+            }, nil
         ),
         ({ try status { $0.tokenEndsAt = ago(120) } }, "error room lobby: its token ended 2 min ago"),
         ({ try status { $0.tokenEndsAt = ago(-20) } }, "warning room lobby: its token ends in 20 s"),

@@ -23,6 +23,10 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
     var page: Int?
     /// It gives the oldest of what is newer than what it is asked for; else it can be asked for what is older than some.
     var givesOldest = false
+    /// It goes by the id of the message that it is asked behind, and leaves that one out.
+    var leavesOutKnown = false
+    /// The dialect says so.
+    var saysSo = false
 
     var testDescription: String { name }
 
@@ -44,6 +48,12 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
                 name: "ids of the server, pages of \(page) by call, the oldest first", history: .call, origin: .server,
                 page: page, givesOldest: true),
         ]
+    }
+    /// Asked behind a message, it begins with the next.
+    static func exclusive(_ page: Int, saysSo: Bool) -> StoredWire {
+        StoredWire(
+            name: "ids of the server, pages of \(page) by call, behind an id", history: .call, origin: .server,
+            page: page, givesOldest: true, leavesOutKnown: true, saysSo: saysSo)
     }
     static let withoutHistory = [
         StoredWire(name: "ids of clients, no history", history: .none, origin: .client),
@@ -106,7 +116,9 @@ final class StoredStage {
         // Such a backend says what it says, and is asked nothing.
         if wire.history == .pushed { dialect.unsupported.insert("fetch") }
         if wire.history == .call {
-            dialect.calls = StubCalls(takesBefore: wire.page != nil && !wire.givesOldest, takesAfter: wire.givesOldest)
+            dialect.calls = StubCalls(
+                takesBefore: wire.page != nil && !wire.givesOldest, takesAfter: wire.givesOldest,
+                beginsBehind: wire.saysSo)
         }
         let url = try HTTPURL(parsing: "ws://chat.example/0")
         var lobby = RoomSettings(name: "lobby", backend: "b", dialect: dialect, url: url)
@@ -300,11 +312,14 @@ final class StoredStage {
             at: ChatTimestamp(milliseconds: said.at))
     }
 
-    private func page(since: Int64?, before: Int64?, limit: Int?) -> [Said] {
+    private func page(since: Int64?, after: ChatID? = nil, before: Int64?, limit: Int?) -> [Said] {
         let before = ignoresBefore ? nil : before
         answersLeft = answersLeft.map { $0 - 1 }
         answerCount += 1
-        let found = log.filter { $0.tookAt >= since ?? .min && $0.tookAt < before ?? .max }
+        var found = log.filter { $0.tookAt >= since ?? .min && $0.tookAt < before ?? .max }
+        if wire.leavesOutKnown, let after, let place = log.firstIndex(where: { $0.id == after.rawValue }) {
+            found = Array(log[(place + 1)...])
+        }
         let limit = min(limit ?? .max, wire.page ?? .max)
         return Array(wire.givesOldest && (since != nil || beginsWithOldest) ? found.prefix(limit) : found.suffix(limit))
     }
@@ -330,7 +345,8 @@ final class StoredStage {
                 let queries = harness.takeHistoryQueries()
                 guard let query = queries.last else { return }
                 let page = page(
-                    since: query.since?.milliseconds, before: query.before?.milliseconds, limit: query.limit)
+                    since: query.since?.milliseconds, after: query.after, before: query.before?.milliseconds,
+                    limit: query.limit)
                 harness.answerHistory(.success(page.map(chat)), isComplete: page.count == log.count)
             case .pushed:
                 guard !wasUp, upstream.state == .open else { return }

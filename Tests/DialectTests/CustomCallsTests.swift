@@ -64,6 +64,13 @@ struct CustomCallsTests {
         }
     }
 
+    @Test("an answer begins behind the known message where the description says so of a call that names it")
+    func exclusive() throws {
+        let calls = try calls(#"{"decode":[],"history":{"get":"/log{?after}","exclusive":true}}"#)
+        #expect(calls.takesAfter && calls.beginsBehind)
+        #expect(try !self.calls(#"{"decode":[],"history":{"get":"/log{?after}"}}"#).beginsBehind)
+    }
+
     static let optionalRows: [(get: String, unknown: String, known: String)] = [
         ("/log?n={limit}&to={?before_id}", "/log?n=9", "/log?n=9&to=m%2F7"),
         ("/log?to={?before_id}&n={limit}", "/log?n=9", "/log?to=m%2F7&n=9"),

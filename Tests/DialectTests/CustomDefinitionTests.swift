@@ -168,6 +168,13 @@ struct CustomDefinitionTests {
             "unknown value"),
         Mistake(#"{"decode":[],"history":{"get":"/h?{n}"}}"#, "/history/get/n", "unknown place"),
         Mistake(#"{"decode":[],"history":{"get":"https://{room}/h"}}"#, "/history/get", "behind the host"),
+        Mistake(
+            #"{"decode":[],"history":{"get":"/h","exclusive":true}}"#, "/history/exclusive", "\"get\" does not have"),
+        Mistake(
+            #"{"decode":[],"history":{"get":"/h?a={after}","exclusive":1}}"#, "/history/exclusive", "true or false"),
+        Mistake(
+            #"{"decode":[],"history":{"get":"/h?a={after}","fields":{"text":"/t"}}}"#, "/history/fields", "needs \"id\""
+        ),
         Mistake(#"{"decode":[],"history":{"get":"/h","order":"up"}}"#, "/history/order", "is none of"),
     ]
 

@@ -129,7 +129,8 @@ struct CustomDialectTests {
             (#"{"k":"edit","i":1}"#, 1, "text"), (#"{"k":"list","l":7}"#, 2, "each"),
             (#"{"k":"type","s":"maybe"}"#, 3, "state"), (#"{"k":"type"}"#, 3, "state"),
             (#"{"k":"sent"}"#, 4, "ids"), (#"{"k":"other","t":"hi"}"#, nil, nil), ("7", nil, nil),
-            (#"{"k":"msg","t":"hi"}"#, 0, nil),
+            (#"{"k":"msg","t":"hi"}"#, 0, nil), (#"{"k":"act","s":"start","n":""}"#, 5, "sender.id or sender.name"),
+            (#"{"k":"act","s":"start","n":"Vega"}"#, 5, nil), (#"{"k":"type","s":"start"}"#, 3, nil),
         ] as [(String, Int?, String?)])
     func dropPlaces(_ frame: String, _ rule: Int?, _ field: String?) throws {
         let dialect = try Self.dialect(
@@ -139,7 +140,8 @@ struct CustomDialectTests {
              {"when":{"/k":"edit"},"event":"edit","fields":{"id":"/i","text":"/t"}},
              {"when":{"/k":"list"},"event":"join","each":"/l","fields":{"user.id":"/id"}},
              {"when":{"/k":"type"},"event":"typing","fields":{"state":"/s"}},
-             {"when":{"/k":"sent"},"event":"receipt","fields":{"state":{"const":"sent"},"ids":"/i"}}]}
+             {"when":{"/k":"sent"},"event":"receipt","fields":{"state":{"const":"sent"},"ids":"/i"}},
+             {"when":{"/k":"act"},"event":"typing","fields":{"state":"/s","sender.name":"/n"}}]}
             """#)
         let explanation = Array(frame.utf8).withUnsafeBytes {
             dialect.explain($0, context: DialectContext(room: "room"))

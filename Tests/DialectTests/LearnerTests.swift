@@ -317,6 +317,17 @@ struct LearnerTests {
         #expect(other.reasons.contains { $0.contains("no id") })
     }
 
+    @Test("a heartbeat without JSON is told of, where other frames have nothing but JSON")
+    func heartbeat() throws {
+        let said = """
+            {"op":"msg","ch":"ops","txt":"learn-1"}
+            {"op":"msg","ch":"ops","txt":"learn-2"}
+            """
+        let words = #""hb" is no JSON and is dropped"#
+        #expect(try Self.proposal(said + "\nhb").reasons.contains { $0.hasPrefix(words) })
+        #expect(try Self.proposal(said).reasons.allSatisfy { !$0.contains("no JSON") })
+    }
+
     @Test("an empty history is no description of one, and the reason is told")
     func emptyHistory() throws {
         let frames = """

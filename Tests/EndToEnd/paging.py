@@ -104,14 +104,14 @@ class Archive(Relay):
             return list(self.asked)
 
 
-def description(template, order="newest-first"):
+def description(template, order="newest-first", **more):
     """The frames of `envelope`, described, and a history behind this address."""
     message = {
         "id": "/message_id", "sender.id": "/sender_id", "sender.name": "/sender_name", "text": "/body",
         "at": [{"ptr": "/sent_ms", "as": "time:unix_ms"}, {"ptr": "/sent_at", "as": "time:unix"}]}
     return json.dumps({
         "identity": "puppet", "echo": "by-id",
-        "history": {"get": template, "items": "/items", "order": order, "fields": message},
+        "history": {"get": template, "items": "/items", "order": order, "fields": message, **more},
         "decode": [
             {"when": {"/event": "message"}, "event": "message", "fields": message},
             {"event": "ignore"}],
@@ -120,7 +120,7 @@ def description(template, order="newest-first"):
             "body": "{{text}}", "sent_at": "{{at|unix}}"}}})
 
 
-def archive(world, query, order="newest-first", whole=True, directory=None, **options):
+def archive(world, query, order="newest-first", whole=True, directory=None, exclusive=False, **options):
     """A bridge on such a backend. `query` is what stands behind the `?`."""
     if not isinstance(world.relay, Archive):
         world.relay.stop()
@@ -130,7 +130,7 @@ def archive(world, query, order="newest-first", whole=True, directory=None, **op
     directory = directory or folder(world)
     template = "%s/log/{room}?%s" % ("http://127.0.0.1:%d" % world.relay.port if whole else "", query)
     with open(directory + "/mine.json", "w", encoding="utf-8") as file:
-        file.write(description(template, order))
+        file.write(description(template, order, **({"exclusive": True} if exclusive else {})))
     world.start(
         directory=directory, tables='[dialects.mine]\nfile = "mine.json"\n', room_extra='dialect = "mine"\n', **options)
     return directory
@@ -258,6 +258,36 @@ def pages_back_by_time(world):
 def pages_on_from_the_newest_known(world):
     """`{?after}`: a backend that gives the oldest hundred behind a message; 130 more are behind those."""
     was_missed(world, "limit={limit}&after={?after}", order="oldest-first", is_told=False)
+
+
+@scenario
+def an_answer_behind_the_known_message_shows_no_gap(world):
+    """`"exclusive": true`: "Where it begins right behind the one that `{after}` names". None, one and several pages, and the
+    same is not asked for twice; after `kill -9` too."""
+    for count in (0, 1, 99, 100, 230):
+        other = type(world)()
+        with other:
+            was_missed(other, "limit={limit}&after={?after}", order="oldest-first", exclusive=True, count=count)
+            calls = [path for path, _ in other.relay.calls()]
+            assert len(set(calls)) == len(calls) <= count // 100 + 3 and all("after=" in path for path in calls), calls
+    query, options = "limit={limit}&after={?after}", {"order": "oldest-first", "exclusive": True}
+    directory = archive(world, query, **options)
+    ann = world.irc("ann")
+    remy = world.person("Remy", sender_id="8B0D4A62-8F51-4A43-9D0F-0A3C7B3C1A11")
+    remy.say("before")
+    ann.expect_text("before")
+    ann.barrier()
+    lose(world, ann)
+    kill(world)
+    said = missed(world)
+    world.relay.release_handshakes()
+    archive(world, query, directory=directory, **options)
+    bob = world.irc("bob", caps=(
+        "message-tags", "server-time", "batch", "labeled-response", "standard-replies", "draft/chathistory"))
+    remy.say("live again")
+    bob.expect_text("live again", patience=40)
+    page = ["before"] + said + ["live again"]
+    wait_until(lambda: texts(ask(bob, "CHATHISTORY LATEST #lobby * 500")) == page, "the page has it, without a gap")
 
 
 @scenario

@@ -514,9 +514,13 @@ static void run_stop(void) {
     run_down(with.messages, with.rate);
     uint64_t stopped_p50 = percentile(0.5), stopped_p99 = percentile(0.99);
     first_measured = UINT32_MAX;
+    // The kernel has taken what the client does not read until now, mostly. What the relay gave back of its own meanwhile would hide
+    // as much of the client's.
+    long here = kib("RssAnon");
+    if (here < before) before = here;
     for (int i = 0; i < 20; i++) {
         run_down(1000, 0);
-        long here = kib("RssAnon");
+        here = kib("RssAnon");
         if (here > most) most = here;
     }
     // What it reads now is the beginning of what it missed; then the relay has ended it.

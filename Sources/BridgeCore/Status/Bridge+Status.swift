@@ -65,7 +65,7 @@ extension Bridge {
             oldestUnconfirmedFor: room.unconfirmedSince.map { now.monotonic - $0 },
             down: room.traffic.down, up: room.traffic.up,
             lastMessageAt: room.traffic.lastMessageAt, undecodable: room.droppedFrames.values.reduce(0, +),
-            understandsNothing: room.understandsNothing,
+            misread: room.misreadFrames, understandsNothing: room.understandsNothing,
             tokenEndsAt: backends[room.settings.backend]?.expiresAt.map { Self.wall($0, now) },
             attempts: link.attempts)
     }

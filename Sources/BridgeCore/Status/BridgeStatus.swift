@@ -55,6 +55,8 @@ public struct RoomStatus: Equatable, Sendable {
     public var lastMessageAt: ChatTimestamp?
     /// Frames of the backend that were not understood.
     public var undecodable: Int
+    /// Of these, as the dialect is now, those that should have been.
+    public var misread: Int
     /// None was.
     public var understandsNothing: Bool
     /// When the token of the room's log-in ends; nil: not known, or never.

@@ -68,6 +68,8 @@ extension StatusTrouble {
     static let queueAge: Duration = .seconds(30)
     /// Tokens are renewed a minute before they end; this is late.
     static let tokenLead: Duration = .seconds(30)
+    /// So many frames that should have been read, without one message, are no chance.
+    static let misreadFrames = 10
     /// Issuers renew after two thirds of 90 days; with two weeks left, something failed.
     static let certificateLead: Duration = .seconds(14 * 24 * 60 * 60)
 
@@ -121,6 +123,11 @@ extension StatusTrouble {
                 StatusTrouble(
                     kind: .dialect, level: .error, name: name,
                     text: "none of the \(room.undecodable) frames that came was understood"))
+        } else if room.messagesIn == 0, room.misread >= misreadFrames {
+            found.append(
+                StatusTrouble(
+                    kind: .dialect, level: .warning, name: name,
+                    text: "no message came, and \(room.misread) frames had not what the dialect says"))
         }
         if let ends = room.tokenEndsAt, room.state.link != .stopped {
             let left = ends.milliseconds - now.milliseconds

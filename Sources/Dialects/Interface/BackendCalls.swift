@@ -19,11 +19,15 @@ public protocol DialectCalls: Sendable {
 
     /// Whether it says after which message, or since when, so that an answer that is bounded may end before the newest one.
     var takesAfter: Bool { get }
+
+    /// Whether an answer begins right behind the message that it says so of, and never with that one.
+    var beginsBehind: Bool { get }
 }
 
 extension DialectCalls {
     public var takesBefore: Bool { false }
     public var takesAfter: Bool { false }
+    public var beginsBehind: Bool { false }
 }
 
 public enum BackendCall: Equatable, Sendable {

@@ -175,6 +175,13 @@ extension Room {
     /// The backend pages forward, and a page may hold the oldest messages.
     private var pagesForward: Bool { traits.history == .call && settings.dialect.calls?.takesAfter ?? false }
 
+    /// The backend says of the pages in hand that nothing is missing between them and the message that was asked behind.
+    ///
+    /// - Parameter isCut: it may have left out what is older than they are, where it can page backward.
+    private func beginsBehindKnown(isCut: Bool) -> Bool {
+        catchUp.askedBehind != nil && settings.dialect.calls?.beginsBehind == true && !(isCut && pagesBack)
+    }
+
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
         if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
         if pages == nil { catchUp.asks(behind: pagesForward ? mark.flatMap { place(of: $0) } : nil) }
@@ -363,9 +370,11 @@ extension Room {
             // Some give less than the limit without being complete; paging detects that.
             let isAll = isLast || isComplete && !(pagesBack && traits.history != .call)
             let isCut = older == nil ? catchUp.limit.map { page.messages.count >= $0 } ?? false : !isLast
-            isWhole = catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
-                seenTexts.contains($0)
-            }
+            isWhole =
+                beginsBehindKnown(isCut: isCut)
+                || catchUp.reaches(page, isComplete: isAll, isCut: isCut, wall: context.now.wall) {
+                    seenTexts.contains($0)
+                }
             // A page that has but other rooms' messages answers no request for older ones.
             let isEnd = older != nil && isLast && (!told.isEmpty || messages.isEmpty)
             let isAllOfRoom = isRoom || isEnd
