@@ -79,7 +79,12 @@ extension Learner {
     /// Whether frames of other kinds have a value there too.
     func isOfOtherKinds(_ pointer: String, _ group: LearnedGroup) -> Bool {
         let indexes = Set(group.frames.map(\.index))
-        return evidence.received.contains { !indexes.contains($0.index) && $0.value(pointer) != nil }
+        let kinds = Set(group.frames.compactMap { evidence.kind(of: $0) })
+        return evidence.received.contains { frame in
+            // Messages of other rooms are messages too.
+            !indexes.contains(frame.index) && !(evidence.kind(of: frame).map(kinds.contains) ?? false)
+                && frame.value(pointer) != nil
+        }
     }
 
     /// Places of messages whose values the answers to the app's own messages repeat.

@@ -66,7 +66,8 @@ extension Learner {
         let known = ids.first { leaf in
             cited.contains(leaf.pointer) || rows.contains { messageIDs.contains($0.text(leaf.pointer) ?? "") }
         }
-        if let id = known ?? LearnedGroup.best(ids, Words.ids) { fields.set("id", id.pointer, "") }
+        let usual = LearnedGroup.best(ids, [idKey].compactMap(\.self) + Words.ids)
+        if let id = known ?? usual { fields.set("id", id.pointer, "") }
         let nonces = Set(sentMessages().flatMap { $0.frame.single.compactMap(\.text) })
         let ref = group.any.first { leaf in
             Words.nonces.contains(leaf.key)

@@ -87,6 +87,14 @@ struct FrameCheckTests {
         #expect(warned("no", messages) == "")
         let counted = (1...2).map { "{\"op\":\"msg\",\"no\":\($0),\"txt\":\"a\"}" }.joined(separator: "\n")
         #expect(warned("no", counted).contains("/no counts by one from the first message on"))
+        // Those of another room are messages too.
+        let rooms = ["a", "a", "b", "a"].enumerated().map { number, room in
+            "{\"op\":\"msg\",\"ch\":\"\(room)\",\"no\":\(number + 316),\"txt\":\"a\"}"
+        }.joined(separator: "\n")
+        let roomed = toml.replacing("ID", with: "no").replacing("text =", with: "room = \"/ch\", text =")
+        let checked = check(["chatbridge.toml": roomed, "f": rooms], CheckOptions(frame: "f"))
+        #expect(checked.errors == "")
+        #expect(checked.lines.contains { $0.contains("other_room") })
     }
 
     @Test("ids of receipts that no message has are doubted where the frames have those of messages elsewhere")

@@ -113,6 +113,42 @@ struct HistoryPagesTests {
         #expect(heard.compactMap(\.gap).isEmpty)
     }
 
+    @Test(
+        "a history that has but the oldest messages is none of what was missed, which is told",
+        arguments: [false, true])
+    func onlyOldest(isRestarted: Bool) throws {
+        let stage = try StoredStage(.oldestAlone(50), limit: 50)
+        for number in 1...60 { stage.say("old \(number)") }
+        stage.harness.advance(by: .seconds(60))
+        stage.start()
+        stage.enter("bob")
+        for number in 1...5 {
+            stage.say("live \(number)")
+            stage.harness.advance(by: .seconds(5))
+        }
+        if isRestarted {
+            stage.restart(saying: ["missed"])
+            stage.enter("bob")
+        } else {
+            stage.loseLink(saying: ["missed"], for: .seconds(1))
+            stage.regainLink()
+        }
+        stage.say("last")
+        #expect(stage.heard().last?.text == "last")
+        #expect(stage.kept.filter { $0.kind == .gap }.count == 1)
+        #expect(stage.room.historyFailure?.hasPrefix("the answer ends long before") == true)
+        #expect(stage.kept.last?.text == "last")
+    }
+
+    @Test("a history that does not come in time has a reason for who asks")
+    func late() throws {
+        let stage = try StoredStage(.oldestAlone(50), limit: 50)
+        stage.keepsSilent = true
+        stage.start()
+        stage.harness.advance(by: CatchUp.patience)
+        #expect(stage.room.historyFailure == "it did not come in time")
+    }
+
     /// A backend that begins with its oldest messages, and gives 50 at a time.
     private static func beforeTheFirstLink(said count: Int) throws -> StoredStage {
         let oldest = StoredWire.paged(100).first { $0.givesOldest }

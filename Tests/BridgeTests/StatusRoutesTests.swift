@@ -183,10 +183,14 @@ struct StatusRoutesTests {
             "error room lobby: none of the 0 frames that came was understood"
         ),
         (
-            { try status { $0.misread = 10 } },
-            "warning room lobby: no message came, and 10 frames had not what the dialect says"
+            { try status { $0.misread = 3 } },
+            "warning room lobby: no message came, and 3 frames had not what the dialect says"
         ),
-        ({ try status { $0.misread = 9 } }, nil),
+        ({ try status { $0.misread = 2 } }, nil),
+        (
+            { try status { $0.historyFailure = "the server answered 500" } },
+            "warning room lobby: its history does not come: the server answered 500"
+        ),
         (
             {
                 try status {

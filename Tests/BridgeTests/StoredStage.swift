@@ -27,6 +27,8 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
     var leavesOutKnown = false
     /// The dialect says so.
     var saysSo = false
+    /// There is no way to say from or until when: it gives its oldest messages.
+    var takesNoPlace = false
 
     var testDescription: String { name }
 
@@ -54,6 +56,12 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
         StoredWire(
             name: "ids of the server, pages of \(page) by call, behind an id", history: .call, origin: .server,
             page: page, givesOldest: true, leavesOutKnown: true, saysSo: saysSo)
+    }
+    /// It gives its oldest messages, whatever it is asked for.
+    static func oldestAlone(_ page: Int) -> StoredWire {
+        StoredWire(
+            name: "ids of the server, the oldest \(page) by call", history: .call, origin: .server, page: page,
+            givesOldest: true, takesNoPlace: true)
     }
     static let withoutHistory = [
         StoredWire(name: "ids of clients, no history", history: .none, origin: .client),
@@ -117,7 +125,7 @@ final class StoredStage {
         if wire.history == .pushed { dialect.unsupported.insert("fetch") }
         if wire.history == .call {
             dialect.calls = StubCalls(
-                takesBefore: wire.page != nil && !wire.givesOldest, takesAfter: wire.givesOldest,
+                takesBefore: wire.page != nil && !wire.givesOldest, takesAfter: wire.givesOldest && !wire.takesNoPlace,
                 beginsBehind: wire.saysSo)
         }
         let url = try HTTPURL(parsing: "ws://chat.example/0")
@@ -313,7 +321,8 @@ final class StoredStage {
     }
 
     private func page(since: Int64?, after: ChatID? = nil, before: Int64?, limit: Int?) -> [Said] {
-        let before = ignoresBefore ? nil : before
+        let since = wire.takesNoPlace ? nil : since
+        let before = ignoresBefore || wire.takesNoPlace ? nil : before
         answersLeft = answersLeft.map { $0 - 1 }
         answerCount += 1
         var found = log.filter { $0.tookAt >= since ?? .min && $0.tookAt < before ?? .max }
@@ -321,7 +330,8 @@ final class StoredStage {
             found = Array(log[(place + 1)...])
         }
         let limit = min(limit ?? .max, wire.page ?? .max)
-        return Array(wire.givesOldest && (since != nil || beginsWithOldest) ? found.prefix(limit) : found.suffix(limit))
+        let isOldest = wire.givesOldest && (since != nil || beginsWithOldest || wire.takesNoPlace)
+        return Array(isOldest ? found.prefix(limit) : found.suffix(limit))
     }
 
     /// Answers what was asked of the past.

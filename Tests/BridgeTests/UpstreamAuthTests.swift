@@ -218,6 +218,34 @@ struct UpstreamAuthTests {
         #expect(!row.expected.contains("hunter2"))
     }
 
+    @Test("calls show what all rooms of a backend show, where the backend itself says nothing; of several none")
+    func authOfRooms() throws {
+        func authenticates(_ tokens: String..., backend: String = "") throws -> Bool? {
+            let rooms = tokens.enumerated().map { number, token in
+                """
+                [[rooms]]
+                name = "r\(number)"
+                backend = "chat"
+                auth = { type = "bearer", token = "\(token)" }
+
+                """
+            }.joined()
+            let toml = """
+                [backends.chat]
+                dialect = "jwt-rooms"
+                url = "ws://chat.example/{room}"
+                \(backend)
+
+                """
+            let settings = try BridgeSettings(try load(toml + rooms), instanceID: "x")
+            return settings.backends.first { $0.name == "chat" }?.authenticates
+        }
+        #expect(try authenticates("one") == true)
+        #expect(try authenticates("one", "one") == true)
+        #expect(try authenticates("one", "two") == false)
+        #expect(try authenticates("one", "two", backend: #"auth = { type = "bearer", token = "b" }"#) == true)
+    }
+
     // MARK: - Files that change
 
     @Test("a token's file is read for each attempt, and why it cannot be is a sentence without contents")

@@ -328,6 +328,22 @@ struct LearnerTests {
         #expect(try Self.proposal(said).reasons.allSatisfy { !$0.contains("no JSON") })
     }
 
+    @Test("rows of a history have their ids where messages have them, also where they are others")
+    func rowIDs() throws {
+        let frames = """
+            {"dir":"out","frame":{"cmd":"post","body":"learn-1","tag":"a1"}}
+            {"dir":"in","frame":{"evt":"post","post":{"pid":316,"usr":{"uid":"u1"},"body":"learn-1","ts":1796028138}}}
+            {"dir":"in","frame":{"evt":"post.ok","tag":"a1","pid":316}}
+            {"dir":"in","frame":{"evt":"beat","ts":1796028139}}
+            {"dir":"in","frame":{"evt":"post","post":{"pid":318,"usr":{"uid":"u2"},"body":"learn-2","ts":1796028140}}}
+            {"http":{"method":"GET","url":"/posts?limit=2","status":200,"answer":{"posts":[\
+            {"pid":1,"usr":{"uid":"u2"},"body":"hello","ts":1796020138},\
+            {"pid":2,"usr":{"uid":"u2"},"body":"ho","ts":1796020139}]}}}
+            """
+        let history = try #require(try Self.proposal(frames).description["history"])
+        #expect(history["fields"]?["id"]?.string == "/pid")
+    }
+
     @Test("an empty history is no description of one, and the reason is told")
     func emptyHistory() throws {
         let frames = """

@@ -66,6 +66,7 @@ extension Bridge {
             down: room.traffic.down, up: room.traffic.up,
             lastMessageAt: room.traffic.lastMessageAt, undecodable: room.droppedFrames.values.reduce(0, +),
             misread: room.misreadFrames, understandsNothing: room.understandsNothing,
+            historyFailure: room.historyFailure,
             tokenEndsAt: backends[room.settings.backend]?.expiresAt.map { Self.wall($0, now) },
             attempts: link.attempts)
     }

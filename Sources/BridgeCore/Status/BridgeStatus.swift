@@ -59,6 +59,8 @@ public struct RoomStatus: Equatable, Sendable {
     public var misread: Int
     /// None was.
     public var understandsNothing: Bool
+    /// Why a history is missing: a part of a sentence; nil: none is.
+    public var historyFailure: String?
     /// When the token of the room's log-in ends; nil: not known, or never.
     public var tokenEndsAt: ChatTimestamp?
     package var attempts: UpstreamSession.Attempts

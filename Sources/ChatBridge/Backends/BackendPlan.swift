@@ -19,13 +19,24 @@ struct BackendPlan: Sendable {
     static func plans(_ configuration: Configuration, environmentProxies: HTTPProxyRules) -> [BackendPlan] {
         let shared: [BackendPlan] = configuration.backendsInUse.compactMap { backend in
             guard let dialect = try? configuration.dialect(of: backend.room) else { return nil }
-            var (user, password) = (backend.room.auth.user, backend.room.auth.password)
+            var room = backend.room
+            if room.auth.type == .none {
+                room.auth = authOfAll(configuration.rooms.filter { $0.backend == backend.name }) ?? room.auth
+            }
+            var (user, password) = (room.auth.user, room.auth.password)
             if !backend.user.isEmpty { (user, password) = (backend.user, backend.password) }
             return BackendPlan(
-                name: backend.name, backend.room, dialect: dialect, user: user, password: password,
+                name: backend.name, room, dialect: dialect, user: user, password: password,
                 environmentProxies: environmentProxies)
         }
         return shared + configuration.accounts.flatMap { own($0, configuration, environmentProxies) }
+    }
+
+    /// The token that all rooms of a backend show, which is that of its account where the backend's own table has none; nil: they
+    /// show different ones, or none.
+    private static func authOfAll(_ rooms: [RoomConfiguration]) -> AuthConfiguration? {
+        guard let auth = rooms.first?.auth, rooms.allSatisfy({ $0.auth == auth }) else { return nil }
+        return auth.type == .login || auth.type == .clientCertificate ? nil : auth
     }
 
     /// The backends of an account's own logins.

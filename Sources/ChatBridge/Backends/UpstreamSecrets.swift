@@ -97,7 +97,7 @@ struct AccountSecrets: Sendable {
     /// The secrets as they are now. Blocks on the disk.
     func read(_ backend: String) -> Result<BackendSecrets, UpstreamCredentialsFailure> {
         guard let source = sources[backend] else {
-            return .failure(UpstreamCredentialsFailure("there are no secrets"))
+            return .failure(UpstreamCredentialsFailure("it wants a log-in, and no auth is set for its calls"))
         }
         do throws(InterpolationError) {
             guard source.isLogin else {

@@ -98,9 +98,10 @@ struct ConnectAdvice: Equatable, Sendable {
                 remedy: "check upstream_room and dialect, and whether the account may enter the room")
         case .history:
             ConnectAdvice(
-                fault: "the backend's history",
+                fault: "the backend's history, or what the configuration says of it",
                 remedy:
-                    "messages are relayed all the same; check http_base, and whether the account may read the history")
+                    "messages are relayed all the same; check http_base, upstream_room, auth, history_url or the history of "
+                    + "a description, and whether the account may read it")
         case .frames:
             ConnectAdvice(
                 fault: "the dialect",

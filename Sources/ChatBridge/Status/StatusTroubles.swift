@@ -15,7 +15,7 @@ struct StatusTrouble: Equatable {
     }
 
     enum Kind: String, CaseIterable {
-        case storage, link, dialect, token, queue, mirror, certificate, reload
+        case storage, link, dialect, history, token, queue, mirror, certificate, reload
 
         /// What to do about it: a sentence without a full stop.
         var remedy: String {
@@ -23,6 +23,8 @@ struct StatusTrouble: Equatable {
             case .storage: "make room on the disk, or mend it; the bridge goes on by itself"
             case .link: "\"chatbridge check --connect\" says what is at fault; the bridge tries again by itself"
             case .dialect: "see frame-dropped in the log, and set dialect; \"chatbridge learn\" describes one"
+            case .history:
+                "\"chatbridge check --connect\" asks for it and says what is at fault; new messages are relayed"
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
             case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
             case .mirror: "see the tool, and its webhook; messages wait for retry.max_age, then they are given up"
@@ -43,7 +45,7 @@ struct StatusTrouble: Equatable {
     var subject: String {
         switch kind {
         case .storage: "storage"
-        case .link, .dialect, .token, .queue: "room \(name)"
+        case .link, .dialect, .history, .token, .queue: "room \(name)"
         case .mirror: "mirror \(name)"
         case .certificate: "certificate of \(name)"
         case .reload: "reload"
@@ -69,7 +71,7 @@ extension StatusTrouble {
     /// Tokens are renewed a minute before they end; this is late.
     static let tokenLead: Duration = .seconds(30)
     /// So many frames that should have been read, without one message, are no chance.
-    static let misreadFrames = 10
+    static let misreadFrames = 3
     /// Issuers renew after two thirds of 90 days; with two weeks left, something failed.
     static let certificateLead: Duration = .seconds(14 * 24 * 60 * 60)
 
@@ -128,6 +130,11 @@ extension StatusTrouble {
                 StatusTrouble(
                     kind: .dialect, level: .warning, name: name,
                     text: "no message came, and \(room.misread) frames had not what the dialect says"))
+        }
+        if room.state.isUp, let reason = room.historyFailure {
+            found.append(
+                StatusTrouble(
+                    kind: .history, level: .warning, name: name, text: "its history does not come: \(reason)"))
         }
         if let ends = room.tokenEndsAt, room.state.link != .stopped {
             let left = ends.milliseconds - now.milliseconds

@@ -3,8 +3,8 @@ import BridgeTypes
 import Transport
 import WireBytes
 
-/// Logs troubles that come with time, each once when it begins or gets worse. Those of links, the store and
-/// reloads have events of their own.
+/// Logs troubles that come with time, each once when it begins or gets worse. Those of links, histories,
+/// the store and reloads have events of their own.
 final class TroubleLog: ConnectionlessLoopClient {
     /// Time between two looks. Nothing that is looked for comes sooner.
     static let interval: Duration = .seconds(30)
@@ -38,7 +38,7 @@ final class TroubleLog: ConnectionlessLoopClient {
         let isError = trouble.level == .error
         let text = "\(trouble.subject): \(trouble.text): \(trouble.kind.remedy)"
         switch trouble.kind {
-        case .link, .dialect, .storage, .reload, .mirror: break
+        case .link, .dialect, .history, .storage, .reload, .mirror: break
         case .token:
             note(BridgeNote(isError ? .error : .warn, "backend-token-late", text, ["room": trouble.name]))
         case .queue:

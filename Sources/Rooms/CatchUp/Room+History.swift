@@ -182,6 +182,17 @@ extension Room {
         catchUp.askedBehind != nil && settings.dialect.calls?.beginsBehind == true && !(isCut && pagesBack)
     }
 
+    /// Whether a page has but the oldest messages of a room: it lacks several known ones that are newer than all of it. Others
+    /// may have come since, and it shows none of them; of one or two it may be that they were deleted.
+    private func endsTooEarly(_ told: [ChatMessage]) -> Bool {
+        guard case .after = catchUp.gap, traits.history == .call, !pagesForward,
+            let last = told.lazy.compactMap(\.at).max()
+        else { return false }
+        let ids = Set(told.compactMap(\.id))
+        guard recent.newestIdentified?.upstreamID.map({ !ids.contains($0) }) ?? true else { return false }
+        return recent.countOfOthers(later: last.after(clockTolerance), without: ids) >= 3
+    }
+
     private func ask(after mark: CatchUp.Mark?, next pages: CatchUp.Pages?, _ context: RoomsContext) -> Bool {
         if let pages, pages.isForward { return ask(newerThan: pages.messages, context) }
         if pages == nil { catchUp.asks(behind: pagesForward ? mark.flatMap { place(of: $0) } : nil) }
@@ -282,6 +293,7 @@ extension Room {
         context.note(
             .warn, "history-failed", "older messages could not be fetched: \(PrintableText.of(reason))",
             ["room": settings.name])
+        report.historyAnswered(failure: PrintableText.of(reason))
         if takeBegun(context) { return }
         catchUp.gaveUpOnHistory(wall: context.now.wall)
         catchUp.askedEnough()
@@ -346,6 +358,10 @@ extension Room {
         // A short page over the socket proves nothing: servers have limits of their own.
         let isRoom = isComplete && (isFirst || traits.history == .call)
         var page = held(told)
+        if catchUp.pages == nil, !isComplete, endsTooEarly(page.told) {
+            let reason = "the answer ends long before the newest known message, and later ones cannot be asked for"
+            return historyFailed(reason, mayRetry: false, context)
+        }
         let isWhole: Bool
         var isCutShort = false
         if let pages = catchUp.pages, pages.isForward {

@@ -296,6 +296,14 @@ package final class RecentLog {
         return nil
     }
 
+    /// Messages of upstream people later than a time, without those with these ids.
+    func countOfOthers(later at: ChatTimestamp, without ids: Set<ChatID>) -> Int {
+        ring.count { entry in
+            entry.puppet == nil && !entry.isNotice && !entry.isTakenBack && entry.at > at
+                && entry.upstreamID.map { !ids.contains($0) } ?? true
+        }
+    }
+
     // MARK: - Times of lines
 
     /// Largest lead of a line's time over the message's, in milliseconds.
