@@ -57,7 +57,7 @@ struct StoredWire: CustomTestStringConvertible, Sendable {
             name: "ids of the server, pages of \(page) by call, behind an id", history: .call, origin: .server,
             page: page, givesOldest: true, leavesOutKnown: true, saysSo: saysSo)
     }
-    /// It gives its oldest messages, whatever it is asked for.
+    /// It gives its oldest messages in each answer.
     static func oldestAlone(_ page: Int) -> StoredWire {
         StoredWire(
             name: "ids of the server, the oldest \(page) by call", history: .call, origin: .server, page: page,
