@@ -86,7 +86,9 @@ class StallingProxy:
 
     def end_behind(self, text):
         """Ends the connections to the client when one of them has brought this."""
-        wait_until(lambda: any(text in link["last"] for link in self.links), "%r is passed on" % text)
+        wait_until(
+            lambda: any(text in link["last"] for link in self.links),
+            lambda: "%r is passed on: %r" % (text, [link["last"][-200:] for link in self.links]))
         for link in self.links:
             with contextlib.suppress(OSError):
                 link["ends"][0].shutdown(socket.SHUT_RDWR)
@@ -131,7 +133,8 @@ class StallingProxy:
                 if data:
                     sink.sendall(data)
                     if way == "down":
-                        link["last"] = data[-512:]
+                        # A line may come in two parts, and others behind it.
+                        link["last"] = (link["last"] + data)[-4096:]
                     continue
                 sink.shutdown(socket.SHUT_WR)
             except OSError:

@@ -753,6 +753,8 @@ def _gap_of(log, key, gaps, around, told):
 def _down(result, log, reading, told, late, unkept):
     room, client = log.room, reading.client
     first, last, again = {}, {}, collections.Counter()
+    # Where it was shown anew when the relay had forgotten it.
+    anew = {}
     for seen in reading.seen[room]:
         key = seen.key
         if not _judge(result, log, reading, seen, "down"):
@@ -775,6 +777,7 @@ def _down(result, log, reading, told, late, unkept):
                 "%s came as %s and as %s" % (key_text(key), before.msgid, seen.msgid))
         elif reading.is_guest and log.life(key, reading.said_by(before.place)) < log.life(key, reading.said_by(seen.place)):
             # The relay that had shown it did not know it any more.
+            anew[key] = seen
             result.count("re-sent", "down", room)
         elif reading.is_guest:
             result.find("doubled", "down", room, client, "%s came to a guest twice" % key_text(key))
@@ -792,7 +795,11 @@ def _down(result, log, reading, told, late, unkept):
     result.count("said", "down", room, len(log.order))
     if not reading.is_guest:
         _missing(result, log, reading, first, told)
-    _order(result, log, client, sorted(first.values(), key=lambda seen: seen.place), "down", late)
+    # What was forgotten, and not shown to a guest again, has no place among what the next relay shows.
+    in_order = [
+        seen for seen in (first | anew).values()
+        if not reading.is_guest or log.life(seen.key, reading.said_by(seen.place)) == log.life(seen.key, float("inf"))]
+    _order(result, log, client, sorted(in_order, key=lambda seen: seen.place), "down", late)
     return first
 
 

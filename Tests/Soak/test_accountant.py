@@ -1078,6 +1078,26 @@ class AccountantTests(unittest.TestCase):
                     story.show(entry, "eve@guest")
                 self.found(story, *([] if is_right else [("doubled", "down", "typed", 1)]), deaths=[died])
 
+    def test_a_guest_that_comes_between_two_lines_is_shown_both_in_order_by_the_next_relay(self):
+        wrong = [("reordered", "down", "typed", 1), ("wrong time", "down", "typed", 1)]
+        for is_told, is_shown_again, expected in ((True, True, []), (True, False, []), (False, False, wrong)):
+            with self.subTest(is_told=is_told, is_shown_again=is_shown_again):
+                story = Story(clients=("bob@desk", "eve@guest"), rooms=("reef",))
+                story.pass_on(Key("Ann-reef", "reef", 1))
+                if is_told:
+                    story.store("bob@desk", "reef", False)
+                missed, live = (story.log(Key("Ann-reef", "reef", number)) for number in (2, 3))
+                story.show(missed, "bob@desk")
+                for client in story.records:
+                    story.show(live, client)
+                died = story.now = story.now + 100
+                for client in story.records:
+                    story.connect(client)
+                story.show(missed, "eve@guest")
+                if is_shown_again:
+                    story.show(live, "eve@guest")
+                self.found(story, *expected, deaths=[died])
+
     def test_a_link_that_stalls_brings_late_what_the_relay_had_said(self):
         """Nobody else is there; all comes when the relay is dead."""
         for said, is_right in ((-19_000, True), (0, True), (5000, False)):
