@@ -10,7 +10,9 @@ standard output; exit 0 when all are ok. A client that is not installed is a fai
 failed.
 """
 
+import calendar
 import contextlib
+import functools
 import os
 import pathlib
 import re
@@ -60,7 +62,7 @@ class Terminal:
     def __init__(self, directory, command):
         need("tmux")
         self.socket = os.path.join(directory, "tmux")
-        environment = dict(os.environ, TERM="screen-256color", HOME=directory, LC_ALL="C.UTF-8")
+        environment = dict(os.environ, TERM="screen-256color", HOME=directory, LC_ALL="C.UTF-8", TZ="UTC")
         environment.pop("TMUX", None)
         # What ends early stays readable, and is seen as an end rather than as silence.
         subprocess.run(
@@ -118,6 +120,7 @@ class Drive:
             irc.expect_text(self.before[0][1])
             irc.say(CHANNEL, self.before[1][1])
             self.watcher.expect_message(self.before[1][1])
+        self.before_at = time.time()
         restart()
         self.observer = IRC(port, "observer%d" % number, join=[CHANNEL])
 
@@ -199,8 +202,13 @@ def talk_to_the_bridge(screen):
     screen.expect("For what was said before that: history %s 1 before" % CHANNEL)
 
 
-def irssi(drive):
+# Between what was said before irssi comes and what it shows on entering: more than clocks and their seconds differ.
+IRSSI_LATE = 3
+
+
+def irssi(drive, shows_server_time=False):
     need("irssi")
+    wait_until(lambda: time.time() > drive.before_at + IRSSI_LATE, "what was said before is not new")
     home = os.path.join(drive.directory, "irssi")
     os.mkdir(home)
     pathlib.Path(home, "config").write_text(
@@ -213,14 +221,26 @@ settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; set
         % (drive.port, drive.nick, CHANNEL, drive.nick),
         encoding="utf-8",
     )
+    # Commands of its first moment.
+    pathlib.Path(home, "startup").write_text(
+        "set timestamp_format %H:%M:%S\n" + ("set show_server_time on\n" if shows_server_time else ""), encoding="utf-8")
     screen = drive.start_terminal("irssi --home=%s" % home)
     wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
     screen.enter("/window goto 2")
     screen.expect("[%s]" % CHANNEL)
-    # irssi 1.4 asks for `server-time`, and shows when a line came to it all the same.
+    # irssi 1.4 asks for `server-time`, and shows when a line came to it all the same, unless it is told otherwise.
     drive.talk(screen.screen, screen.enter, takes_times=True)
+    for late in times_beside(screen, drive):
+        assert (abs(late) < 2) if shows_server_time else (late > IRSSI_LATE - 1), "shown %.1f s after it was said" % late
     talk_to_the_bridge(screen)
     screen.enter("/quit")
+
+
+def times_beside(screen, drive):
+    """How long after the lines of before were said irssi shows them, in seconds."""
+    day = time.strftime("%Y-%m-%d ", time.gmtime(drive.before_at))
+    rows = [row[:8] for row in screen.screen().splitlines() if any(text in row for _, text in drive.before)]
+    return [calendar.timegm(time.strptime(day + row, "%Y-%m-%d %H:%M:%S")) - drive.before_at for row in rows]
 
 
 def weechat(drive):
@@ -385,6 +405,7 @@ def joined(drive):
 
 CLIENTS = {
     "irssi": irssi,
+    "irssi-server-time": functools.partial(irssi, shows_server_time=True),
     "weechat": weechat,
     "weechat-headless": weechat_headless,
     "ii": ii,

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tarfile
 import unittest
@@ -155,6 +156,18 @@ class Containers(unittest.TestCase):
         self.assertEqual(self.exit_code("plain"), "0")
         client.wait_closed()
         client.close()
+
+    def test_a_backend_on_the_host(self):
+        with socket.create_server(("0.0.0.0", 0)) as host:
+            host.settimeout(30)
+            address = "host.containers.internal:%d" % host.getsockname()[1]
+            self.engine(
+                "run", "--detach", "--name", "guest", "--env", "CHATBRIDGE_UPSTREAM_URL=ws://%s/lobby" % address, IMAGE)
+            self.addCleanup(self.engine, "rm", "--force", "--time", "1", "guest", status=None)
+            link, _ = host.accept()
+            with link, link.makefile("rb") as lines:
+                self.assertEqual(lines.readline(), b"GET /lobby HTTP/1.1\r\n")
+                self.assertIn(b"Host: %s\r\n" % address.encode(), iter(lines.readline, b"\r\n"))
 
     @unittest.skipIf(shutil.which("podman-compose") is None, "needs podman-compose")
     def test_compose_example(self):
