@@ -19,6 +19,8 @@ import re
 import statistics
 import sys
 
+from journal import disk_stalls
+
 # The relay reads its clock once for all that it does in a turn of its loop, so a time may be this old, in milliseconds.
 STALE = 200
 # From about the time on that is written in clock.jsonl the relay's clock shows another time.
@@ -469,7 +471,7 @@ class Audit:
         self.clients = {
             name: Client(name, client, json_lines(os.path.join(directory, "records", name.replace("@", "."))))
             for name, client in plan["clients"].items()}
-        self.lives = lives_of(story)
+        self.lives, self.disk_stalls = lives_of(story), disk_stalls(directory)
         self.said = {key: said for client in self.clients.values() for key, said in client.said.items()}
         self.index()
 
@@ -1086,12 +1088,18 @@ class Audit:
                 before_it = self.life[client.name, last.connection] if is_lost else None
                 if any(
                         (between, room.name) in client.member and self.life[client.name, between] != before_it
+                        and not self.waited_for_the_disk(client, room.name, between)
                         for between in range(last.connection + 1, one.connection)):
                     self.find(way, "doubled", room.wire, what + "over connections %d and %d, and not between" % (
                         last.connection, one.connection))
                 elif client.is_acknowledged(last) and not is_lost:
                     self.find(way, "doubled", room.wire, what + "though the first was acknowledged over connection %d" % (
                         last.connection))
+
+    def waited_for_the_disk(self, client, room, connection):
+        """What a client missed comes from the disk, which stood still from when it entered to the end of the connection."""
+        return any(
+            since <= client.member[connection, room] and client.ends[connection] <= until for since, until in self.disk_stalls)
 
     def could_not_be_written(self, client, last, one):
         """"Written down a moment later, and only where the disk takes it": when the process died before that, the line comes

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 
 class Journal:
@@ -41,3 +42,15 @@ def read(path):
     except FileNotFoundError:
         pass
     return entries
+
+
+def disk_stalls(directory):
+    """[(from, to)]: when the disk of a run stood still, in milliseconds."""
+    path, found = os.path.join(directory, "faults.txt"), []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                stall = re.match(r"(\d+) +[\d.]+  stall disk +for ([\d.]+) s", line)
+                if stall:
+                    found.append((int(stall[1]), int(stall[1]) + round(1000 * float(stall[2]))))
+    return found

@@ -16,7 +16,7 @@ import re
 import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd"))
-from journal import read  # noqa: E402
+from journal import disk_stalls, read  # noqa: E402
 from page import CLOSED  # noqa: E402
 from peer import parse_irc  # noqa: E402
 from plan import (  # noqa: E402
@@ -103,7 +103,7 @@ class Check:
         self.versions = Versions(self.reloads)
         self.story = self.read("relay.jsonl")
         self.deaths = [entry["t"] for entry in self.story if entry["what"] == "ended"]
-        self.stalls = self.read_stalls()
+        self.stalls = disk_stalls(directory)
         self.records = {name: self.read("records", name.replace("@", ".")) for name in CLIENTS}
         self.logs = {
             room: [entry for entry in self.read("logs", room + ".log") if not entry.get("again")] for room in EVERY_ROOM}
@@ -113,17 +113,6 @@ class Check:
 
     def read(self, *names):
         return read(os.path.join(self.directory, *names))
-
-    def read_stalls(self):
-        """[(from, to)]: when the disk stood still."""
-        path, found = os.path.join(self.directory, "faults.txt"), []
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as lines:
-                for line in lines:
-                    stall = re.match(r"(\d+) +[\d.]+  stall disk +for ([\d.]+) s", line)
-                    if stall:
-                        found.append((int(stall[1]), int(stall[1]) + round(1000 * float(stall[2]))))
-        return found
 
     def behind_the_disk(self, since, entered):
         """From when the topic may be that a client has at `since`: who entered as the disk stood still is told of a new one

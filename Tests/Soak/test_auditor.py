@@ -69,6 +69,7 @@ class Run:
         self.numbers, self.count, self.labels = {}, 0, 0
         self.known = {}
         self.clock = []
+        self.stalls = []                    # (from, length): of the disk
         self.relay = [{"t": BEGAN - 5000, "what": "started", "pid": 7}]
         self.plan = {
             "seed": 1, "seconds": 60, "began": BEGAN, "peace": None, "silence": None, "max_age": 20, "wires": WIRES,
@@ -351,6 +352,9 @@ class Run:
         lines(self.clock, "clock.jsonl")
         lines(self.relay, "relay.jsonl")
         lines(self.samples, "samples.jsonl")
+        with open(os.path.join(directory, "faults.txt"), "w", encoding="utf-8") as file:
+            for t, length in self.stalls:
+                file.write("%d %7.1f  stall disk     for %.1f s\n" % (t, (t - BEGAN) / 1000, length / 1000))
         with open(os.path.join(directory, "plan.json"), "w", encoding="utf-8") as file:
             json.dump(self.plan, file)
 
@@ -1466,6 +1470,26 @@ class Broken(unittest.TestCase):
         run.enter("bob@desk")
         run.show("bob@desk", "reef", line)
         self.check(run.finish(), ("down", "doubled", "past"), some_text="not between")
+
+    def test_again_over_a_later_connection_since_the_disk_stood_still_meanwhile(self):
+        for is_whole in (True, False):
+            with self.subTest(is_whole):
+                run = spoken()
+                line = run.order["reef"][-1]
+                run.leave("bob@desk")
+                run.records["bob@desk"] = [
+                    entry for entry in run.records["bob@desk"]
+                    if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
+                run.tick(300)
+                begin = run.t
+                run.enter("bob@desk")
+                run.tick(2000)
+                run.note("bob@desk", "!", "the connection ended")
+                run.stalls.append((begin, run.t - begin if is_whole else 500))
+                run.tick(300)
+                run.enter("bob@desk")
+                run.show("bob@desk", "reef", line)
+                self.check(run.finish(), *([] if is_whole else [("down", "doubled", "past")]))
 
     def test_doubled_after_a_kill_a_second_after(self):
         run = Run()
