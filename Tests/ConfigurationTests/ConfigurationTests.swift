@@ -152,6 +152,11 @@ struct ConfigurationTests {
                 + "[[accounts]]\nname = \"Alice\"\npassword = \"\(examplePasswordHash)\"",
             "chatbridge.toml:6:8: account \"Alice\" is defined twice (first at chatbridge.toml:3:8)"),
         ProblemCase(
+            "two accounts of one name by another casemapping",
+            "[server]\ncasemapping = \"rfc1459\"\n[[accounts]]\nname = \"a[\"\npassword = \"\(examplePasswordHash)\"\n"
+                + "[[accounts]]\nname = \"A{\"\npassword = \"\(examplePasswordHash)\"",
+            "chatbridge.toml:8:8: account \"A{\" is defined twice (first at chatbridge.toml:5:8)"),
+        ProblemCase(
             "an account for a room that is none",
             "[[accounts]]\nname = \"alice\"\npassword = \"\(examplePasswordHash)\"\nrooms = [\"loby\"]",
             "chatbridge.toml:5:9: account \"alice\" has a room \"loby\" that is not in [[rooms]] "
@@ -284,6 +289,11 @@ struct ConfigurationTests {
             "a channel twice, in another case",
             "name = \"a\"\nurl = \"ws://h/\"\n[[rooms]]\nname = \"b\"\nchannel = \"#A\"\nurl = \"ws://h/\"",
             "chatbridge.toml:6:11: channel \"#A\" of room \"b\" belongs to room \"a\" already"),
+        ProblemCase(
+            "a channel twice by another casemapping",
+            "name = \"a\"\nchannel = \"#x[\"\nurl = \"ws://h/\"\n[[rooms]]\nname = \"b\"\nchannel = \"#X{\"\nurl = \"ws://h/\"\n"
+                + "[server]\ncasemapping = \"rfc1459\"",
+            "chatbridge.toml:7:11: channel \"#X{\" of room \"b\" belongs to room \"a\" already"),
     ]
 
     @Test("a room's problem is told with its place", arguments: roomCases)

@@ -1,13 +1,19 @@
 """A full disk, from the start or later: relaying continues, and no accepted message is lost."""
 
+import contextlib
 import http.client
+import os
 import re
 import resource
+import sqlite3
+import subprocess
 
 from history import ASKING, ask, texts
-from peer import wait_until
-from restarts import folder, kill, log_in_as, settle, settle_and_see, with_alice
+from peer import BINARY_PATH, wait_until
+from restarts import database, folder, kill, log_in_as, settle, settle_and_see, with_alice
 from world import scenario
+
+DUMP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "StoreTests", "Dumps", "v3.sql")
 
 
 def readiness(port):
@@ -236,3 +242,28 @@ def a_disk_that_is_full_when_a_relay_starts_that_was_stopped(world):
 @scenario
 def a_disk_that_is_full_when_a_relay_starts_that_was_killed(world):
     starts_on_a_full_disk(world, kill)
+
+
+@scenario
+def an_older_database_waits_for_room(world):
+    """On a full disk it is neither migrated nor changed, and the relay does not start; with room it is, and whole."""
+    directory = folder(world)
+    world.start(directory=directory)
+    assert world.bridge.terminate() == 0
+    os.remove(database(directory))
+    with contextlib.closing(sqlite3.connect(database(directory))) as file, open(DUMP, encoding="utf-8") as dump:
+        file.executescript(dump.read())
+
+    def version():
+        with contextlib.closing(sqlite3.connect(database(directory))) as file:
+            return file.execute("PRAGMA user_version").fetchone()[0]
+
+    started = subprocess.run(
+        ["prlimit", "--fsize=%d:unlimited" % (24 * 1024), BINARY_PATH, "run", "--config", world.bridge.config_path],
+        stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert started.returncode == 69 and "cannot be opened" in started.stderr and version() == 3, started
+    world.start(directory=directory)
+    assert version() > 3
+    remy, ann = world.person("Remy"), world.irc("ann")
+    settle(ann, "as before")
+    remy.expect_message("as before")

@@ -91,6 +91,7 @@ class Content(unittest.TestCase):
         self.assertEqual([name for name in (m.name for m in members) if re.search(r"/(sh|bash|busybox)$", name)], [])
         programs = [m.name for m in members if m.name.startswith("usr/bin/") and m.isfile()]
         self.assertEqual(programs, ["usr/bin/chatbridge"])
+        self.assertIn("etc/ssl/certs/ca-certificates.crt", (m.name for m in members if m.size))
         # All is root's and unwritable but the state.
         foreign = {m.name.rstrip("/"): m.uid for m in members if m.uid != 0}
         self.assertEqual(foreign, {"state": 65532})

@@ -20,6 +20,10 @@ struct TerminalTests {
                 "\u{7F}\u{8}\t\u{3}\u{4}\u{15}\u{17}",
                 [.backspace, .backspace, .tab, .interrupt, .endOfInput, .eraseLine, .eraseWord]
             ),
+            (
+                "\u{1}\u{2}\u{5}\u{6}\u{B}\u{C}\u{E}\u{10}",
+                [.home, .left, .end, .right, .eraseToEnd, .redraw, .down, .up]
+            ),
         ]
         for (text, wanted) in rows { #expect(keys(Array(text.utf8)) == wanted, "\(text.debugDescription)") }
     }
