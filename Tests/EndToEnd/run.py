@@ -75,7 +75,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")
     parser.add_argument("--quick", action="store_true", help="all but the slow ones, as `make test` does")
-    parser.add_argument("--jobs", type=int, default=4 * len(os.sched_getaffinity(0)), help="so many at a time; most wait")
+    parser.add_argument("--jobs", type=int, default=6 * len(os.sched_getaffinity(0)), help="so many at a time; most wait")
     chosen = parser.parse_args()
     if not peer.BINARY_PATH:
         sys.exit("CHATBRIDGE must name the program to test")
