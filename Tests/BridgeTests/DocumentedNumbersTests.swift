@@ -6,7 +6,6 @@ import Testing
 @testable import Accounts
 @testable import IRCServer
 @testable import Identities
-@testable import PlainServer
 @testable import Rooms
 
 /// Numbers of constants, which no test of a behaviour reaches by counting.
@@ -19,7 +18,6 @@ struct DocumentedNumbersTests {
         ("docs/IRC.md", "access to \(PrivateConversations.maxCountOfAccount) conversations"),
         ("docs/IRC.md", "and \(PrivateConversations.maxMemoryBytes >> 20) MiB of all together"),
         ("docs/IRC.md", "batches of at most \(JoinBatches.maxPortion) every quarter of a second"),
-        ("docs/TELNET.md", "\(LineEditor.maxBytes >> 10) KiB"),
         ("docs/MIRRORS.md", "newest \(StoredMirrored.perMirror) messages that mirrors have brought"),
         (
             "docs/SECURITY.md",
