@@ -478,11 +478,11 @@ def certificate(world, *names):
     return os.path.join(directory, "cert.pem"), os.path.join(directory, "key.pem")
 
 
-class SecureIRC(IRC):
-    """The same client over TLS; `first` goes before the handshake."""
+class Secured:
+    """In front of a link's class: over TLS; `first` goes before the handshake."""
 
-    def __init__(self, port, cert, name, first=b""):
-        super().__init__(port)
+    def __init__(self, port, cert, name, first=b"", **options):
+        super().__init__(port, **options)
         self.sock.sendall(first)
         context = ssl.create_default_context(cafile=cert)
         context.check_hostname = name is not None
@@ -492,6 +492,10 @@ class SecureIRC(IRC):
         if not self.closed and self.sock.pending():
             return self.sock.recv(1 << 16)
         return super()._read(seconds)
+
+
+class SecureIRC(Secured, IRC):
+    """The same client over TLS."""
 
 
 def offered(link):
@@ -589,6 +593,26 @@ def whose_certificates_are_taken(world):
         raise AssertionError("taken: %r" % answer(strict, unknown))
     except ssl.SSLError as error:
         assert "ALERT" in error.reason, error
+
+
+@scenario
+def a_replaced_certificate_is_noticed(world):
+    """Without a signal, "within ten seconds, and … in force for new connections": two looks that agree, five seconds apart."""
+    pair, renewed = certificate(world, "localhost"), certificate(world, "localhost")
+    (port,) = start(world, 'bind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"' % pair)
+    ann = SecureIRC(port, pair[0], "localhost")
+    world.stack.callback(ann.close)
+    offered(ann)
+    with open(renewed[0], encoding="ascii") as file:
+        wanted = ssl.PEM_cert_to_DER_cert(file.read())
+    assert ann.sock.getpeercert(True) != wanted
+    for new, old in zip(renewed, pair):
+        os.replace(new, old)
+    wait_until(lambda: world.bridge.log_entries("accept-certificate-renewed"), "the new pair is noticed", patience=11)
+    bob = SecureIRC(port, pair[0], "localhost")
+    world.stack.callback(bob.close)
+    assert bob.sock.getpeercert(True) == wanted, "the old certificate for a new connection"
+    offered(ann)
 
 
 @scenario
