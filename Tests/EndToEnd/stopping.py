@@ -33,6 +33,14 @@ def readiness(world):
         return None
 
 
+def is_alive(world):
+    """By /healthz."""
+    with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        with urllib.request.urlopen("http://%s/healthz" % address(world), timeout=5) as answer:
+            return answer.status == 200
+    return False
+
+
 def refused(port):
     with contextlib.suppress(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port)).close()
@@ -186,6 +194,22 @@ def the_order_of_the_end(world):
     remy.expect_message("let in while it is not ready")
     wait_until(lambda: world.relay.closes == [1001], lambda: "Close 1001, got %r" % world.relay.closes)
     assert readiness(world) is None
+    world.bridge = None
+
+
+@scenario
+def probes_are_answered_until_the_end(world):
+    """Behind the closed port, and when the clients are gone: while a backend that hangs is waited for."""
+    world.start(tables=HTTP)
+    ann = world.irc("ann")
+    world.relay.stall()
+    world.bridge.process.send_signal(signal.SIGTERM)
+    ann.wait_closed()
+    assert refused(world.bridge.port)
+    assert is_alive(world)
+    assert readiness(world) == (503, {"ready": False, "reasons": ["stopping"]})
+    assert world.bridge.process.wait(10) == 0
+    assert not is_alive(world)
     world.bridge = None
 
 
