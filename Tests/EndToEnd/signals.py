@@ -1,8 +1,12 @@
-"""SIGTERM during start: while a configuration is read, while the database opens, as the first process of a container."""
+"""SIGTERM during start: while a configuration is read, while the database opens, as the first process of a container; and what
+a terminal sends."""
 
 import contextlib
 import os
+import pty
 import random
+import re
+import select
 import shutil
 import signal
 import sqlite3
@@ -12,7 +16,7 @@ import tempfile
 import time
 
 from marks import LeftOut
-from peer import BINARY_PATH, MODERN, wait_until
+from peer import BINARY_PATH, IRC, MODERN, PATIENCE, wait_until
 from restarts import database, folder, kill, settle
 from world import scenario
 
@@ -32,10 +36,10 @@ def configuration(directory, extra="", backend="ws://127.0.0.1:1/x"):
     return path
 
 
-def spawn(path, wrapper=()):
+def spawn(path, wrapper=(), terminal=subprocess.DEVNULL):
     return subprocess.Popen(
-        [*wrapper, BINARY_PATH, "run", "--config", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env={k: v for k, v in os.environ.items() if not k.startswith("CHATBRIDGE")})
+        [*wrapper, BINARY_PATH, "run", "--config", path], stdin=terminal, stdout=terminal, stderr=terminal,
+        env={k: v for k, v in os.environ.items() if not k.startswith("CHATBRIDGE")})
 
 
 def ends(process, what):
@@ -263,3 +267,47 @@ def plain_process(path):
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+# MARK: - In a terminal
+
+
+def in_a_terminal(world, path):
+    """(process, the other end of its terminal, port)."""
+    ours, theirs = pty.openpty()
+    terminal = world.stack.enter_context(open(ours, "r+b", buffering=0))
+    process = spawn(path, ("setsid", "--ctty"), terminal=theirs)
+    os.close(theirs)
+    world.stack.callback(process.wait)
+    world.stack.callback(process.kill)
+    said = b""
+    while not (found := re.search(rb"address=.*127\.0\.0\.1:(\d+)\r", said)):
+        assert select.select([terminal], [], [], PATIENCE)[0], said
+        said += terminal.read(4096)
+    return process, terminal, int(found.group(1))
+
+
+@scenario
+def ctrl_c_and_a_terminal_that_is_closed(world):
+    """"Ctrl-C ends the bridge, closing the terminal does not: then `chatbridge drain … does": it has no standard error then."""
+    with directory() as place:
+        path = configuration(place, backend=world.relay.url("lobby"))
+        process, terminal, _ = in_a_terminal(world, path)
+        terminal.write(b"\x03")
+        assert process.wait(SECONDS) == 0
+
+        process, terminal, port = in_a_terminal(world, path)
+        ann, remy = IRC(port, "ann", join=["#lobby"]), world.person("Remy")
+        # The end of the terminal is a SIGHUP, by which a configuration is read.
+        configuration(place, 'topic = "soup"\n', world.relay.url("lobby"))
+        terminal.close()
+        ann.expect("TOPIC", lambda line: line.params == ["#lobby", "soup"])
+        bob = IRC(port, "bob", join=["#lobby"])
+        bob.say("#lobby", "after the terminal")
+        remy.expect_message("after the terminal")
+        ann.expect_text("after the terminal")
+        subprocess.run([BINARY_PATH, "drain", "--config", path], check=True, capture_output=True, timeout=PATIENCE)
+        assert process.wait(SECONDS) == 0
+        for client in (ann, bob):
+            client.expect("ERROR")
+            client.close()
