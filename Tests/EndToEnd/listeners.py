@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import os
+import select
 import socket
 import ssl
 import struct
@@ -489,9 +490,18 @@ class Secured:
         self.sock = context.wrap_socket(self.sock, server_hostname=name)
 
     def _read(self, seconds):
-        if not self.closed and self.sock.pending():
-            return self.sock.recv(1 << 16)
-        return super()._read(seconds)
+        if self.closed or not (self.sock.pending() or select.select([self.sock], [], [], max(seconds, 0))[0]):
+            return b""
+        self.sock.settimeout(0)
+        try:
+            data = self.sock.recv(1 << 16)
+        except ssl.SSLWantReadError:
+            # A session ticket, or a part of a record.
+            return b""
+        except OSError:
+            data = b""
+        self.closed = not data
+        return data
 
 
 class SecureIRC(Secured, IRC):

@@ -8,10 +8,12 @@ import time
 
 from accounts import account, log_in
 from claims import check
+from listeners import Secured, certificate, start
 from marks import slow
 from peer import IRC, PATIENCE, wait_until
 from plain_screen import (
-    ASKS_NAME, ASKS_PASSWORD, ASKS_ROOM, KINDS, NAWS, TTYPE, give_name, not_irc, open_session, seat, sit, watch_room, watcher,
+    ASKS_NAME, ASKS_PASSWORD, ASKS_ROOM, KINDS, NAWS, TTYPE, Seat, give_name, not_irc, open_session, seat, sit, watch_room,
+    watcher,
 )
 from world import scenario
 
@@ -249,6 +251,27 @@ def a_name_and_a_room_are_all_it_takes(world):
         remy.say("welcome " + nick)
         person.see_once("Remy", "welcome " + nick)
         not_irc(person)
+
+
+class SecureSeat(Secured, Seat):
+    """A person at `openssl s_client -quiet`."""
+
+
+@scenario
+def a_person_comes_over_tls(world):
+    cert, key = certificate(world, "localhost")
+    (port,) = start(world, 'bind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"' % (cert, key))
+    remy = world.person("Remy")
+    person = SecureSeat(port, cert, "localhost", kind="nc")
+    world.stack.callback(person.close)
+    since = give_name(open_session(person), "ann")
+    person.hear(ASKS_ROOM, since)
+    person.line("#lobby")
+    person.line("sealed")
+    assert remy.expect_message("sealed")["sender_name"] == "ann"
+    remy.say("and back")
+    person.see_once("Remy", "and back")
+    not_irc(person)
 
 
 @scenario
