@@ -371,6 +371,22 @@ def days_are_divided(world):
 
 
 @scenario
+def times_are_of_the_relays_zone(world):
+    """`TZ`, here nine hours ahead of UTC: of what was said before one came, and of what is said then."""
+    world.start(tables=WITH_HISTORY, wrapper=("env", "TZ=XYZ-9"))
+    watch, remy = watch_room(world, "#lobby"), world.person("Remy")
+    moments = [time.time() - seconds for seconds in (5000, 200)]
+    remy.say("of then", sent_at=moments[0])
+    watch.expect_text("of then")
+    person = sit(world, "ann")
+    person.see_message("Remy", "of then")
+    remy.say("of now", sent_at=moments[1])
+    person.see_message("Remy", "of now")
+    shown = re.findall(r"^(\d\d:\d\d) <Remy> of ", person.screen.text(), re.M)
+    assert shown == [time.strftime("%H:%M", time.gmtime(at + 9 * 3600)) for at in moments], shown
+
+
+@scenario
 def quiet_is_divided(world):
     lines = replayed(world, 1500, 1450, 1080, 1000, 690)
     assert not between(lines, "said 0", "said 1") and not between(lines, "said 2", "said 3"), lines
