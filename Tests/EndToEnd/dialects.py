@@ -286,6 +286,20 @@ def joins_and_leaves_go_up(setting):
     setting.backend.expect("that ann left", kind="leave", name="ann")
 
 
+@on_wires(lambda wire: wire.joins_out)
+def a_kick_goes_up_as_a_leave(setting):
+    setting.start()
+    ann, bob = setting.irc("ann"), setting.irc("bob")
+    setting.backend.expect("that bob came", kind="join", name="bob")
+    ann.send("KICK #lobby bob :enough")
+    bob.expect("KICK", lambda line: line.params == ["#lobby", "bob", "enough"])
+    setting.backend.expect("that bob left", kind="leave", name="bob")
+    # Those who stay are still there.
+    ann.say("#lobby", "end")
+    setting.backend.expect_text("ann", "end")
+    assert [f["name"] for f in setting.backend.frames() if f["kind"] == "leave"] == ["bob"]
+
+
 # MARK: - Media
 
 
