@@ -1,6 +1,7 @@
 """Features of IRC servers besides messages, over sockets: monitors, moderation, operators, relayed names."""
 
 from accounts import account, client, log_in, start
+from restarts import log_in_as
 from world import scenario
 
 
@@ -33,6 +34,27 @@ def an_operator_kicks_and_bans(world):
     ann.say("#lobby", "quiet now")
     remy.expect_message("quiet now")
     assert "let me in" not in remy.bodies()
+
+
+@scenario
+def an_administrator_is_exempt_from_a_rooms_modes(world):
+    """From a ban, `+i` and `+m`, also without being an operator of the room; others are not."""
+    start(world, account("chef", "secret", "admin = true"), account("alice", "secret"))
+    ann, remy = world.plain("ann"), world.person("Remy")
+    alice, chef = log_in_as(world, "alice", "secret", "alice"), log_in_as(world, "chef", "secret", "chef")
+    for mode, refusal in (("b *!*@*", "474"), ("i", "473"), ("m", "404")):
+        ann.send("MODE #lobby +" + mode)
+        ann.barrier()
+        alice.send("JOIN #lobby", "PRIVMSG #lobby :not heard")
+        alice.expect(refusal)
+        chef.join("#lobby")
+        ann.send("MODE #lobby -o chef")
+        chef.expect("MODE", lambda line: line.params == ["#lobby", "-o", "chef"])
+        chef.say("#lobby", "in spite of +" + mode)
+        remy.expect_message("in spite of +" + mode)
+        chef.send("PART #lobby")
+        ann.send("MODE #lobby -" + mode)
+    assert "not heard" not in remy.bodies()
 
 
 @scenario
