@@ -50,66 +50,6 @@ public struct IRCISupport: Sendable {
         }
         return rows
     }
-
-    /// The features of the server, as rows for 005.
-    ///
-    /// Lengths are in bytes. A nil or false argument leaves its token out.
-    ///
-    /// - Parameters:
-    ///   - chanModes: four comma-separated groups: lists, always with a value, with a value when set, flags.
-    ///   - targMax: `PRIVMSG:4,NOTICE:4`.
-    ///   - elist: the letters of the filters that LIST knows.
-    ///   - icon: the URL of an image that stands for the network.
-    ///   - fileHost: the URL to which files are uploaded.
-    ///   - maxBans: masks in a room's ban list.
-    ///   - monitor: nicks that a client may monitor.
-    ///   - safeRate: clients are neither delayed nor closed for sending much.
-    public static func standard(
-        network: String, casemapping: IRCCasemapping = .ascii,
-        nickLen: Int = IRCNames.standardNickBytes, topicLen: Int = 390, awayLen: Int = 200, nameLen: Int = 128,
-        userLen: Int = 32, kickLen: Int? = nil, modes: Int = 4, maxTargets: Int = 4, chanModes: String = ",,,nt",
-        targMax: String? = nil, elist: String? = nil,
-        bot: String? = nil, icon: String? = nil, maxBans: Int? = nil, monitor: Int? = nil, safeList: Bool = false,
-        safeRate: Bool = false, requiresAccount: Bool = false, chatHistory: Int? = nil,
-        fileHost: String? = nil
-    ) -> [[String]] {
-        var support = IRCISupport()
-        support.add("AWAYLEN", awayLen)
-        if let bot { support.add("BOT", bot) }
-        support.add("CASEMAPPING", casemapping.rawValue)
-        support.add("CHANMODES", chanModes)
-        support.add("CHANNELLEN", IRCNames.standardChannelBytes)
-        support.add("CHANTYPES", "#")
-        if let chatHistory { support.add("CHATHISTORY", chatHistory) }
-        if let elist { support.add("ELIST", elist) }
-        support.add("HOSTLEN", 63)
-        if let kickLen { support.add("KICKLEN", kickLen) }
-        if let maxBans { support.add("MAXLIST", "b:\(maxBans)") }
-        support.add("MAXTARGETS", maxTargets)
-        support.add("MODES", modes)
-        if let monitor { support.add("MONITOR", monitor) }
-        if chatHistory != nil { support.add("MSGREFTYPES", "msgid,timestamp") }
-        support.add("NAMELEN", nameLen)
-        support.add("NETWORK", network)
-        support.add("NICKLEN", nickLen)
-        support.add("PREFIX", "(ov)@+")
-        if safeList { support.add("SAFELIST") }
-        if safeRate { support.add("SAFERATE") }
-        if let targMax { support.add("TARGMAX", targMax) }
-        support.add("TOPICLEN", topicLen)
-        support.add("USERLEN", userLen)
-        support.add("UTF8ONLY")
-        support.add("WHOX")
-        // Source: IRCv3 account-registration, "ISUPPORT token".
-        if requiresAccount { support.add("draft/ACCOUNTREQUIRED") }
-        if let icon { support.add("draft/ICON", icon) }
-        // Source: soju.im/filehost; IRCv3 filehost, a draft of the same.
-        if let fileHost {
-            support.add("draft/FILEHOST", fileHost)
-            support.add("soju.im/FILEHOST", fileHost)
-        }
-        return support.rows
-    }
 }
 
 /// Which client-only tags of a client are relayed: those of any name, but for receipts.

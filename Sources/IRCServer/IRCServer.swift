@@ -132,20 +132,6 @@ package final class IRCServer {
         isupport = makeISupport()
     }
 
-    private func makeISupport() -> [[String]] {
-        IRCISupport.standard(
-            network: settings.network, casemapping: settings.casemapping, nickLen: settings.nicks.maxBytes,
-            topicLen: Self.maxTopicBytes, awayLen: IRCSession.maxAwayBytes, nameLen: IRCSession.maxRealnameBytes,
-            userLen: IRCSession.maxUserBytes, kickLen: Self.maxKickBytes, modes: Self.maxModeChanges,
-            maxTargets: IRCSession.maxTargets, chanModes: "b,,,imnt",
-            targMax: dispatch.commands.targetLimits,
-            elist: ListFilter.elist, bot: "B", icon: settings.icon,
-            maxBans: RoomModeration.maxBans, monitor: Monitors.maxTargets, safeList: true,
-            safeRate: settings.limits.messagesPerSecond == nil,
-            requiresAccount: settings.requireLogin == .always && settings.password == nil,
-            chatHistory: settings.limits.historyLimit, fileHost: takesUploads ? settings.media?.uploadURL : nil)
-    }
-
     // MARK: - Upward calls
 
     /// Registers the client, if it has sent everything registration takes.
