@@ -73,7 +73,8 @@ struct TranscriptCoverageTests {
     @Test("every token of 005 is told to a client")
     func tokens() throws {
         // The names stand where the tokens are made, and nowhere else.
-        let source = TranscriptTests.folder.appendingPathComponent("../../../Sources/IRCServer/IRCServer+ISupport.swift")
+        let source = TranscriptTests.folder.appendingPathComponent(
+            "../../../Sources/IRCServer/IRCServer+ISupport.swift")
         let text = try String(contentsOf: source.standardizedFileURL, encoding: .utf8)
         let names = Set(text.matches(of: /support\.add\("([^"]+)"/).map { String($0.1) })
         #expect(names.count >= 30)
