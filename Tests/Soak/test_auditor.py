@@ -588,6 +588,16 @@ def late_and_forgotten(how=""):
     return run
 
 
+def left_unacknowledged(client):
+    """A client that had the last line of reef, and left without its answer to a PING behind it."""
+    run = spoken()
+    line = run.order["reef"][-1]
+    run.leave(client)
+    run.records[client] = [
+        entry for entry in run.records[client] if entry["c"] != run.connection[client] or "PONG :r" not in entry["l"]]
+    return run, line
+
+
 def set_back(between, pause=500):
     """Something is said, and 50 s before a clock that is set back by an hour shows that time once more, something else: behind so
     many other lines. So is another one `pause` later.
@@ -1459,12 +1469,7 @@ class Broken(unittest.TestCase):
 
     def test_doubled_over_a_later_connection(self):
         """What was not acknowledged comes again over the next one, not over the one behind that."""
-        run = spoken()
-        line = run.order["reef"][-1]
-        run.leave("bob@desk")
-        run.records["bob@desk"] = [
-            entry for entry in run.records["bob@desk"]
-            if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
+        run, line = left_unacknowledged("bob@desk")
         run.enter("bob@desk")
         run.leave("bob@desk")
         run.enter("bob@desk")
@@ -1474,12 +1479,7 @@ class Broken(unittest.TestCase):
     def test_again_over_a_later_connection_since_the_disk_stood_still_meanwhile(self):
         for is_whole in (True, False):
             with self.subTest(is_whole):
-                run = spoken()
-                line = run.order["reef"][-1]
-                run.leave("bob@desk")
-                run.records["bob@desk"] = [
-                    entry for entry in run.records["bob@desk"]
-                    if entry["c"] != run.connection["bob@desk"] or "PONG :r" not in entry["l"]]
+                run, line = left_unacknowledged("bob@desk")
                 run.tick(300)
                 begin = run.t
                 run.enter("bob@desk")
