@@ -618,7 +618,7 @@ def a_replaced_certificate_is_noticed(world):
     assert ann.sock.getpeercert(True) != wanted
     for new, old in zip(renewed, pair):
         os.replace(new, old)
-    wait_until(lambda: world.bridge.log_entries("accept-certificate-renewed"), "the new pair is noticed", patience=11)
+    wait_until(lambda: world.bridge.log_entries("accept-certificate-renewed"), "the new pair is noticed")
     bob = SecureIRC(port, pair[0], "localhost")
     world.stack.callback(bob.close)
     assert bob.sock.getpeercert(True) == wanted, "the old certificate for a new connection"
