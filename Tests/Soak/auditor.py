@@ -6,8 +6,8 @@
 README.md says what the records are, docs/RELIABILITY.md what is promised. Prints a line for each kind of breach and wire,
 with up to three examples. Exit code 0: no promise is broken; 1: one is; 2: the directory cannot be read.
 
-Nothing is excused by what the harness did. Where a promise can be read in two ways, the stricter one counts; those places
-are marked STRICT.
+Nothing is excused by what the harness did, but what waits for a disk while that stands still. Where a promise can be read
+in two ways, the stricter one counts; those places are marked STRICT.
 """
 
 import bisect
