@@ -45,6 +45,25 @@ struct BackendHistoryTests {
         #expect(stage.harness.violations == [])
     }
 
+    @Test("of a room one question at a time goes to the backend, a second after the other")
+    func pausesBetweenQuestions() throws {
+        // Each page of the backend has 200.
+        let older = (0..<500).map { (text: "m\($0)", age: Int64(500 - $0) * 1000) }
+        let stage = try HistoryStage(HistoryPlace(isDurable: true, older: .socket), older: older)
+        stage.enter()
+        stage.say(["now"])
+        _ = stage.raw()
+        stage.harness.send(1, "CHATHISTORY LATEST #lobby * 500")
+        stage.answerQuestions()
+        #expect(stage.questionCount == 1)
+        stage.harness.advance(by: .milliseconds(999))
+        stage.answerQuestions()
+        #expect(stage.questionCount == 1)
+        stage.harness.advance(by: .milliseconds(1))
+        stage.answerQuestions()
+        #expect(stage.questionCount == 2)
+    }
+
     @Test(
         "from the room's first message back to an old time is what the backend has", arguments: HistoryPlace.withBackend
     )

@@ -2,8 +2,10 @@ import BridgeTestSupport
 import BridgeTypes
 import ChatModel
 import Testing
+import Upstream
 
 @testable import Accounts
+@testable import ChatBridge
 @testable import IRCServer
 @testable import Identities
 @testable import Rooms
@@ -18,6 +20,30 @@ struct DocumentedNumbersTests {
         ("docs/IRC.md", "access to \(PrivateConversations.maxCountOfAccount) conversations"),
         ("docs/IRC.md", "and \(PrivateConversations.maxMemoryBytes >> 20) MiB of all together"),
         ("docs/IRC.md", "batches of at most \(JoinBatches.maxPortion) every quarter of a second"),
+        (
+            "docs/BACKENDS.md",
+            "At most \(OlderHistory.maxRows) messages and \(OlderHistory.maxBytes >> 20) MiB from before the beginning"
+        ),
+        (
+            "docs/BACKENDS.md",
+            "\(MediaBounds.uploads) uploads run at a time, \(MediaBounds.uploadsPerAccount) of one account (503), and "
+                + "\(MediaBounds.downloads) downloads, \(MediaBounds.downloadsPerVisitor) of one visitor"
+        ),
+        (
+            "docs/BACKENDS.md",
+            "reads nothing for \(seconds(HTTPPace.Limits().stall)) s, or less than "
+                + "\(HTTPPace.Limits().bytesPerSecond >> 10) KiB/s over \(seconds(HTTPPace.Limits().window)) s, is "
+                + "disconnected, and after \(seconds(MediaBounds.patience)) s already"
+        ),
+        (
+            "docs/BACKENDS.md",
+            "Of \(HTTPServerBounds.maxConnections) connections one visitor has at most "
+                + "\(HTTPServerBounds.connectionsPerVisitor); another \(HTTPServerBounds.spareConnections) are reserved"
+        ),
+        ("docs/BACKENDS.md", "at most \(grouped(MediaStore.maxFiles)); the oldest are removed"),
+        ("docs/BACKENDS.md", "\(BackendLimits().callsAtOnce) at a time, \(BackendLimits().callsWaiting) waiting"),
+        ("docs/BACKENDS.md", "rooms that a backend lists | \(grouped(BackendListing.maxRooms)) |"),
+        ("docs/backends/custom.md", "one of more than \(grouped(CatchUp.maxForward)) messages is left out"),
         ("docs/MIRRORS.md", "newest \(StoredMirrored.perMirror) messages that mirrors have brought"),
         (
             "docs/SECURITY.md",
@@ -29,6 +55,12 @@ struct DocumentedNumbersTests {
     ]
 
     private static func seconds(_ duration: Duration) -> Int64 { duration.components.seconds }
+
+    /// `65,536`; of numbers below a million.
+    private static func grouped(_ number: Int) -> String {
+        let rest = String(number % 1000)
+        return "\(number / 1000)," + String(repeating: "0", count: 3 - rest.count) + rest
+    }
 
     @Test("each number stands in its sentence")
     func numbers() throws {

@@ -218,6 +218,16 @@ final class HistoryStage {
     /// Answers what was asked of the past, as long as something is asked.
     func serve() {
         for _ in 0..<50 {
+            answerQuestions()
+            // A question may wait for its turn.
+            guard !keepsSilent, case .due = room.older.current?.state else { return }
+            harness.advance(by: OlderHistory.pause)
+        }
+    }
+
+    /// Answers what was asked of the past until now.
+    func answerQuestions() {
+        for _ in 0..<50 {
             look()
             guard !keepsSilent else { return }
             if !fetches.isEmpty {
@@ -254,10 +264,7 @@ final class HistoryStage {
                                 text: $0.text, at: ChatTimestamp(milliseconds: $0.at))
                         }), isComplete: found.count == all.count)
             }
-            if !queries.isEmpty { continue }
-            // A question may wait for its turn.
-            guard case .due = room.older.current?.state else { return }
-            harness.advance(by: OlderHistory.pause)
+            if queries.isEmpty { return }
         }
     }
 }

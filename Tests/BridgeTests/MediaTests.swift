@@ -155,6 +155,7 @@ struct MediaTests {
             return
         }
         #expect(order.request.target == "http://chat.example/files/1")
+        #expect(order.timeout == .seconds(6 * 60 * 60) && order.stallTimeout == .seconds(60))
         #expect(order.authorization.headers.map(\.value) == ["Bearer acc-secret-1"])
         harness.perform { $0.fileCredentialsRefused(order.backend, generation: generation, now: $1) }
         harness.perform { access = $0.fileAccess(file, now: $1) }

@@ -151,6 +151,34 @@ struct OwnLoginConfigurationTests {
                 "chatbridge.toml:3:1: unknown key \"fiel\" (did you mean \"file\"?)"))
     }
 
+    @Test(
+        "who an account is has to be written where one speaks for all and the ids are the backend's",
+        arguments: [
+            ("by-text", "id = '/id'", "", true), ("by-id", "id = '/id'", "{{id}}", false),
+            ("by-id", "id = '/id', ref = '/c'", "{{id}}", true), ("none", "id = '/id'", "{{id}}", false),
+            ("none", "id = '/id'", "", true), ("by-text", "id = '/id'", "{{sender.id}}", false),
+        ])
+    func unknownOwner(_ echo: String, _ fields: String, _ written: String, _ isWanted: Bool) {
+        let found = problems(
+            """
+            [dialects.mine]
+            decode = [{ event = "message", fields = { text = "/t", \(fields) } }]
+            encode = { message = { t = "{{text}}", i = "\(written)" } }
+            echo = "\(echo)"
+            [[rooms]]
+            name = "ops"
+            dialect = "mine"
+            url = "ws://127.0.0.1/"
+            [[accounts]]
+            name = "ada"
+            password = "\(examplePasswordHash)"
+            upstream = { ops = { type = "bearer", token = "x" } }
+            """)
+        #expect(
+            found.map { $0.contains("nobody can be asked as whom \"ops\" shows this account") }
+                == (isWanted ? [true] : []), "\(found)")
+    }
+
     @Test("check --print blanks the secrets and loads again")
     func prints() throws {
         let written = Self.account(

@@ -290,6 +290,24 @@ struct SessionConfirmationTests {
         #expect(stage.sent().map { $0["text"]?.string } == ["<bob> hello"])
     }
 
+    @Test("where the history comes unasked, the second look at it is another link")
+    func settledByUnaskedHistories() throws {
+        let stage = try Self.stage(.receipt, .server, identity: .single)
+        let history = S.history([S.message("1", "one", at: -60)])
+        stage.backend(history)
+        _ = Self.say("hello", stage)
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(2))
+        stage.backend(history)
+        #expect(stage.sent().isEmpty, "the lost link's server may not have read it yet")
+        _ = stage.seen()
+        stage.harness.advance(by: CatchUp.patience)
+        #expect(stage.seen() == ["0 disconnect", "0 connect"])
+        #expect(stage.sent().isEmpty)
+        stage.backend(history)
+        #expect(stage.sent().map { $0["text"]?.string } == ["<bob> hello"])
+    }
+
     @Test(
         "the first message of a room goes again too, where pages prove that there is nothing older",
         arguments: [DialectTraits.HistorySource.pushed, .socket])

@@ -220,6 +220,17 @@ struct SessionOpeningTests {
         #expect(stage.notes("frame-dropped").count == 1)
     }
 
+    @Test("of the frames that were dropped for a reason the first ten are logged, and then every thousandth")
+    func droppedFrames() throws {
+        let stage = try SessionStage(StubDialect())
+        stage.harness.start()
+        for _ in 0..<2000 { stage.backend(#"{"kind":"riddle"}"#) }
+        let counts = stage.notes("frame-dropped").map { $0.metadata["count"] }
+        #expect(counts == (Array(1...10) + [1000, 2000]).map { String($0) })
+        stage.backend("no JSON")
+        #expect(stage.notes("frame-dropped").count == counts.count + 1)
+    }
+
     @Test("silence leads to a ping inside the JSON, and more of it to a new link", arguments: [nil, 40] as [Int?])
     func jsonPing(interval: Int?) throws {
         let dialect = StubDialect {

@@ -158,6 +158,11 @@ struct TemplateRoomTests {
         #expect(notices() == ["chat.example reports an error: no such room."])
         harness.sendFrame(1, #"{"kind":"error","code":"E7","text":"","ref":"of the first frame"}"#)
         #expect(notices() == ["chat.example reports an error: E7."])
+        for number in 0..<9 { harness.sendFrame(1, #"{"kind":"error","code":"E","text":"reason \#(number)"}"#) }
+        #expect(notices().count == 6, "eight different ones")
+        harness.advance(by: .seconds(3600))
+        harness.sendFrame(1, #"{"kind":"error","code":"4404","text":"no such room"}"#)
+        #expect(notices().last == "chat.example reports an error: no such room.", "again after an hour")
     }
 
     @Test("without a template an unknown channel is none")
@@ -350,7 +355,7 @@ struct TemplateRoomTests {
         #expect(tries == 3, "once it is known it is asked for when somebody wants it")
     }
 
-    @Test("a backend that never tells is asked every minute at most")
+    @Test("a backend that never answers is asked every minute at most")
     func listAlwaysFails() throws {
         var tries = 0
         let harness = try Self.harness(dialect: ListingDialect(), listsRooms: true) { _ in
@@ -359,6 +364,21 @@ struct TemplateRoomTests {
         }
         harness.advance(by: .seconds(3600))
         #expect((60...70).contains(tries))
+    }
+
+    @Test("a backend that refuses to tell is asked again after 2, 4, 10, 30 and then every 60 seconds")
+    func listIsRefused() throws {
+        var tries: [Int] = []
+        var second = 0
+        let harness = try Self.harness(dialect: ListingDialect(), listsRooms: true) { _ in
+            tries.append(second)
+            return TokenServer.answer(404, "")
+        }
+        for _ in 0..<240 {
+            second += 1
+            harness.advance(by: .seconds(1))
+        }
+        #expect(tries == [0, 2, 6, 16, 46, 106, 166, 226])
     }
 
     @Test(

@@ -84,6 +84,18 @@ struct ConfigurationDialectsTests {
         #expect(loaded.rooms[0].headers.map { "\($0.name)=\($0.value.revealed)" } == ["b=ours", "A=x-ops"])
         #expect(loaded.rooms[1].url?.text == "ws://other/")
         #expect(loaded.rooms[1].subprotocols == ["v2"])
+        // A place for the token in a field is that of the room's token.
+        let keyed = try load(
+            """
+            [dialects.mine]
+            file = "m.json"
+            [[rooms]]
+            name = "ops"
+            dialect = "mine"
+            auth = { type = "header", token = "secret" }
+            """, files: ["m.json": #"{"url":"ws://h/","headers":{"X-Key":"k={token}","B":"theirs"},"decode":[]}"#])
+        #expect(keyed.rooms[0].auth.headerName == "X-Key" && keyed.rooms[0].auth.format == "k={token}")
+        #expect(keyed.rooms[0].headers.map(\.name) == ["B"])
         #expect(
             problems("[[rooms]]\nname = \"a\"\ndialect = \"mine\"\n[dialects.mine]\ndecode = []")
                 == ["chatbridge.toml:1:1: room \"a\" has no url"])

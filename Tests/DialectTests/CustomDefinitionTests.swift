@@ -198,12 +198,18 @@ struct CustomDefinitionTests {
             ])
     }
 
-    @Test("a pointer of a thousand steps is refused")
+    @Test("a pointer has at most 64 steps")
     func deepPointer() throws {
-        let pointer = String(repeating: "/a", count: 1000)
-        let json = try JSONValue(parsing: #"{"decode":[{"when":{"\#(pointer)":1},"event":"ignore"}]}"#)
-        let error = #expect(throws: CustomDefinitionError.self) { try CustomDefinition(json) }
-        #expect(error?.problems.first?.sentence.contains("steps") == true)
+        func definition(steps: Int) throws -> CustomDefinition {
+            let pointer = String(repeating: "/a", count: steps)
+            return try CustomDefinition(
+                try JSONValue(parsing: #"{"decode":[{"when":{"\#(pointer)":1},"event":"ignore"}]}"#))
+        }
+        #expect(throws: Never.self) { try definition(steps: 64) }
+        for steps in [65, 1000] {
+            let error = #expect(throws: CustomDefinitionError.self) { try definition(steps: steps) }
+            #expect(error?.problems.first?.sentence.contains("steps") == true)
+        }
     }
 
     @Test("the socket's properties are there for the configuration")
@@ -331,7 +337,10 @@ struct CustomDefinitionTests {
             "a frame with a place for it goes before the call"
         ) { $0.history == .call && $0.older == .socket },
         Trait(#"{"decode":[],"ping":{"every":7.5,"frame":{}}}"#, "pings") {
-            $0.liveness == .jsonPing && $0.pingInterval == .milliseconds(7500)
+            $0.liveness == .jsonPing && $0.pingInterval == .milliseconds(7500) && !$0.answersPings
+        },
+        Trait(#"{"decode":[{"event":"pong"}],"ping":{"every":7,"frame":{}}}"#, "pings that are answered") {
+            $0.liveness == .jsonPing && $0.answersPings
         },
         Trait(#"{"decode":[],"typing":{"refresh":4}}"#, "typing refresh") { $0.typingRefresh == .seconds(4) },
         Trait(#"{"decode":[],"reconnect":{"first":2,"factor":3,"cap":20,"jitter":0}}"#, "reconnect") {
@@ -363,6 +372,7 @@ struct CustomDefinitionTests {
             #"["{{text|upper}}","{{text|json}}","x {{text}} y"]"#,
             #"["SAY \"HI\"","\"say \\\"hi\\\"\"","x say \"hi\" y"]"#
         ),
+        (#"["{{at|string}}","{{sender.name|lower}}"]"#, #"["1763695136007","ada"]"#),
         (#"["{{replyTo}}","<{{replyTo}}>","{{replyTo|default:[1]}}"]"#, #"[null,"<>",[1]]"#),
         (
             #"{"a?":"{{replyTo}}","b?":"{{sender.name}}","c?":{"d?":"{{ref}}"},"e?":[],"f?":"{{text}}"}"#,

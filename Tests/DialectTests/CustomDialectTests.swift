@@ -16,7 +16,7 @@ struct CustomDialectTests {
 
     @Test("the fixtures are there")
     func fixturesAreThere() throws {
-        #expect(try Self.fixtures.get().inLines.count == 38)
+        #expect(try Self.fixtures.get().inLines.count == 39)
         #expect(try Self.fixtures.get().outLines.count == 8)
     }
 
@@ -103,6 +103,12 @@ struct CustomDialectTests {
         Reading(
             "as int of a fraction", #"{"event":"message","fields":{"text":{"ptr":"/t","as":"int"}}}"#,
             #"{"t":3.9}"#, "3"),
+        Reading(
+            "as int of digits in a string", #"{"event":"message","fields":{"text":{"ptr":"/t","as":"int"}}}"#,
+            #"{"t":"39"}"#, "39"),
+        Reading(
+            "as int of a string with more than digits",
+            #"{"event":"message","fields":{"text":{"ptr":"/t","as":"int"}}}"#, #"{"t":"3x"}"#, "missing-field"),
         Reading(
             "as bool of a text", #"{"event":"message","fields":{"text":{"ptr":"/t","as":"bool"}}}"#,
             #"{"t":"true"}"#, "missing-field"),
@@ -378,6 +384,18 @@ struct CustomDialectTests {
             }
             #expect(rows == [message])
         }
+    }
+
+    @Test("an attachment's type is that of its mime where none is read, and one without url, name and fileId is none")
+    func mimes() throws {
+        let dialect = try Self.dialect(
+            #"""
+            {"decode":[{"event":"message","fields":{"text":"/t",
+             "attachments":{"each":"/f","fields":{"mime":"/m","url":"/u"}}}}]}
+            """#)
+        let frame = #"{"t":"","f":[{"m":"image/png","u":"x"},{"m":"image/png"}]}"#
+        let image = ChatAttachment(kind: .image, url: "x", mime: "image/png")
+        #expect(decode(dialect, Array(frame.utf8)) == .events([.message(ChatMessage(text: "", attachments: [image]))]))
     }
 
     @Test("characters before the JSON are read as a prefix, and written")

@@ -84,7 +84,9 @@ struct JWTRoomsDialectTests {
         #expect(traits.history == .call && traits.older == .call)
         #expect(traits.waitsForReady)
         #expect(traits.reactionChoices == ["👍", "❤️", "😂", "😮", "😢", "😡"])
-        #expect(traits.backoff.cap == .seconds(60))
+        #expect(
+            traits.backoff
+                == BackoffTraits(first: .seconds(2), factor: 2, cap: .seconds(60), jitter: 0.25, degradedAfter: 5))
         #expect(traits.typingOut == .startStop)
         #expect(try dialect(#"{"typing":"both"}"#).traits.typingOut == .startStop)
         #expect(try dialect(#"{"typing":"typing"}"#).traits.typingOut == .startOnly)

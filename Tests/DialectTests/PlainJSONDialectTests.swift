@@ -99,7 +99,7 @@ struct PlainJSONDialectTests {
         #expect(traits.typingOut == .startStop)
         #expect(traits.readReport == .eachMessage)
         #expect(traits.history == .none && traits.older == .none)
-        #expect(traits.backoff.jitter == 0.5)
+        #expect(traits.backoff == BackoffTraits(first: .seconds(2), factor: 2, cap: .seconds(30), jitter: 0.5))
         #expect(try dialect().calls == nil)
         #expect(try dialect(#"{"ack_on":"delivered"}"#).traits.readReport == .none)
         #expect(try dialect(#"{"ack_on":"never"}"#).traits.readReport == .none)

@@ -40,4 +40,27 @@ struct OlderHistoryTests {
             #expect(news.compactMap(\.id) == (expected.map(Array.init) ?? []).map { ChatID("p\($0)") }, "\(mayBeApart)")
         }
     }
+
+    @Test("the newest fit, by number and by bytes, and with the last that fits it is complete")
+    func bounds() {
+        func older() -> OlderHistory {
+            OlderHistory(border: 0, beginning: [], now: MonotonicInstant(nanoseconds: 0))
+        }
+        let many = older()
+        many.prepend((1..<OlderHistory.maxRows).map(Self.known), isComplete: false)
+        #expect(!many.isComplete)
+        many.prepend([-1, 0].map(Self.known), isComplete: false)
+        #expect(many.rows.map(\.sequence) == (0..<Int64(OlderHistory.maxRows)).map { $0 })
+        #expect(many.isComplete)
+
+        let long = older()
+        let rows = (1...10).map { number in
+            var row = Self.known(number)
+            row.text = String(repeating: "x", count: OlderHistory.maxBytes / 4)
+            return row
+        }
+        long.prepend(rows, isComplete: false)
+        #expect(long.rows.map(\.sequence) == [7, 8, 9, 10])
+        #expect(long.isComplete)
+    }
 }
