@@ -93,6 +93,7 @@ def states_in_status_metrics_and_page(m, tool):
         lambda: next((x for x in json.loads(m.ask("GET", "/status.json").body)["mirrors"]
                       if x["name"] == "team" and x.get("state") != healthy.get("state")), None), "its state says so")
     assert "state" in broken and "7" in json.dumps(broken), broken
+    wait_until(lambda: sample(metrics(m), "chatbridge_mirror_up", mirror="team") == 0, "the metrics say so")
     texts = command_output(m, "status") + json.dumps(broken) + metrics(m) + m.bridge.log()
     # The consumer of the plain form has a word in its address, and no secret.
     assert SECRETS[tool] not in texts and (tool == "json" or address_secret(m.tools.url(tool)) not in texts), "a secret is shown"

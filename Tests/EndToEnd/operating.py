@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -10,10 +11,14 @@ import tempfile
 import time
 import urllib.request
 
+import pages
 import peer
+from accounts import account
 from backends import CALM, on
 from fulldisk import empty_disk, fill_disk
+from listeners import certificate
 from marks import LeftOut, slow
+from mirrors import mirrored
 from peer import PATIENCE, wait_until
 from world import scenario
 
@@ -55,6 +60,27 @@ def ended(watched):
     process.wait()
     output.seek(0)
     return output.read()
+
+
+def refused(setting, *arguments):
+    """The exit status of a command that fails, and why."""
+    done = subprocess.run(command_line(setting, *arguments), capture_output=True, timeout=PATIENCE, text=True)
+    assert done.returncode and not done.stdout, done
+    return done.returncode, done.stderr
+
+
+@scenario
+def a_bridge_that_is_not_there_is_told_by_the_exit_status(world):
+    bridge = world.start()
+    assert command_output(world, "status", "--ready") == ""
+    assert bridge.terminate() == 0
+    status, why = refused(world, "status", "--ready")
+    assert status == 1 and "no bridge answers" in why, (status, why)
+    status, why = refused(world, "status")
+    assert status == 69 and "no bridge answers at %s/state/admin.sock" % bridge.directory in why, (status, why)
+    assert all(flag in why for flag in ("--config", "--state-dir", "--socket")), why
+    # It is gone on purpose.
+    world.bridge = None
 
 
 # MARK: - Pages
@@ -110,6 +136,153 @@ def events_come_once_and_in_order(world):
     assert len(notes) == len(set(notes)) and notes == sorted(notes, key=lambda note: note[0]), notes
     assert [len(event["samples"]) for event in events[1:]] == [1, 1], events
     assert events[-1]["status"]["client_count"] == 1 == len(events[-1]["status"]["clients"])
+
+
+def samples(text):
+    """{a sample as it is written: its value}"""
+    found = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in found}
+
+
+def several(value):
+    return value > 0
+
+
+def turned_away(port, cert):
+    """By a listener that wants a newer TLS."""
+    context = ssl.create_default_context(cafile=cert)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as link:
+            context.wrap_socket(link, server_hostname="localhost").close()
+    except ssl.SSLError:
+        return
+    raise AssertionError("it was taken")
+
+
+@mirrored(tool="json")
+def each_metric_counts_what_happened(m):
+    """All of docs/METRICS.md, after a talk with each kind of trouble in it."""
+    began = time.time()
+    cert, key = certificate(m, "localhost")
+    secure = '\n[[listeners]]\nbind = "ircs://127.0.0.1:0"\ncert = "%s"\nkey = "%s"\nmin_tls = "1.3"\n' % (cert, key)
+    m.serve(refuse=1, refuse_status=401)
+    m.open(
+        m.mirror("tool"), more="\n" + account("chef", "secret", "admin = true") + secure,
+        room_extra=CALM + 'ping = "500ms"\nqueue = { max_messages = 7 }\n')
+    ann, bob, carl = m.irc("ann"), m.plain("bob"), m.plain("carl")
+    bob.send("QUIT")
+    bob.wait_closed()
+    carl.barrier()
+    carl.close()
+    ann.expect("QUIT", lambda line: line.source.startswith("carl!"))
+    for password, answer in (("secret", "381"), ("wrong", "464"), ("wrong", "464")):
+        ann.send("OPER chef " + password)
+        ann.expect(answer)
+    turned_away(int(m.bridge.log_entries("listening")[1]["address"].rsplit(":", 1)[-1]), cert)
+    m.bridge.logged("client-handshake-failed", "info", "peer")
+    # Both ways, with a frame that is none.
+    m.tools.fault("tool", "status", 1, status=500)
+    ann.say("#lobby", "hello")
+    ann.expect_text("hello")
+    m.backend.do("join", "Remy")
+    m.backend.do("join", "Gus")
+    m.backend.do("leave", "Gus")
+    m.backend.do("typing", "Remy")
+    m.backend.control("raw", text="no frame", room="lobby")
+    m.backend.say("Remy", "good morning")
+    ann.expect_text("good morning")
+    m.tools.expect_said("tool", "Remy", "good morning")
+    m.tool_says("tool", "ada", "from there")
+    ann.expect_text("from there")
+    assert m.ask("POST", "/hooks/tool", b"{}", {"Content-Type": "application/json"}).status == 401
+    now = {}
+
+    def has(name, accept):
+        now.update(samples(page(m, "/metrics")))
+        return accept(now.get(name, 0))
+
+    out = 'chatbridge_mirror_deliveries_total{mirror="team",result="ok"}'
+    wait_until(lambda: has(out, lambda value: value == 2), lambda: "the tool has answered: %r" % now)
+    wait_until(lambda: has('chatbridge_upstream_rtt_seconds{room="lobby"}', several), "a ping was answered")
+    # One waits.
+    m.backend.set(hang=True)
+    ann.say("#lobby", "are you there?")
+    ann.barrier()
+    wait_until(lambda: has('chatbridge_upstream_queue_oldest_seconds{room="lobby"}', several), "it waits")
+    with open("/proc/%d/limits" % m.bridge.process.pid, encoding="ascii") as file:
+        files = int(next(line for line in file if line.startswith("Max open files")).split()[3])
+    version = json.loads(command_output(m, "status", "--json"))["version"]
+    texts = sum(line.command == "PRIVMSG" for client in (ann, bob, carl) for line in client.lines)
+    plain, tls = ('listener="%s://127.0.0.1:0"' % scheme for scheme in ("irc", "ircs"))
+    wanted = {
+        'chatbridge_build_info{version="%s"}' % version: 1,
+        "chatbridge_start_time_seconds": lambda at: began - 1 < at < time.time(),
+        "chatbridge_ready": 1,
+        "chatbridge_draining": 0,
+        "chatbridge_config_last_reload_successful": 1,
+        "chatbridge_config_last_reload_success_timestamp_seconds": lambda at: began - 1 < at < time.time(),
+        "process_cpu_seconds_total": lambda used: 0 < used <= m.bridge.cpu_seconds() + 1,
+        "process_resident_memory_bytes": lambda used: 1 / 2 < used / 1024 / m.bridge.rss_kib()[1] < 2,
+        "process_open_fds": lambda count: 10 < count < 100,
+        "process_max_fds": files,
+        "chatbridge_clients{%s,transport=\"tcp\"}" % plain: 1,
+        "chatbridge_client_connections_total{%s,transport=\"tcp\"}" % plain: 3,
+        'chatbridge_client_disconnects_total{reason="quit"}': 1,
+        'chatbridge_client_disconnects_total{reason="closed"}': 1,
+        'chatbridge_client_disconnects_total{reason="sendq"}': 0,
+        'chatbridge_client_auth_total{mechanism="OPER",result="ok"}': 1,
+        'chatbridge_client_auth_total{mechanism="OPER",result="refused"}': 2,
+        "chatbridge_tls_handshake_failures_total{%s}" % tls: 1,
+        'chatbridge_client_messages_total{direction="in",command="PRIVMSG"}': 2,
+        'chatbridge_client_messages_total{direction="in",command="OPER"}': 3,
+        'chatbridge_client_messages_total{direction="out",command="PRIVMSG"}': lambda count: count >= texts,
+        'chatbridge_client_bytes_total{direction="in"}': several,
+        'chatbridge_client_bytes_total{direction="out"}': several,
+        "chatbridge_client_sendq_bytes_count": several,
+        # The answer to the second failure came later.
+        'chatbridge_rate_limited_total{kind="logins"}': 1,
+        'chatbridge_rate_limited_total{kind="messages"}': 0,
+        "chatbridge_certificate_expiry_timestamp_seconds{%s}" % tls: lambda at: at > time.time(),
+        'chatbridge_upstream_up{room="lobby"}': 1,
+        'chatbridge_upstream_state{room="lobby",state="up"}': 1,
+        'chatbridge_upstream_state{room="lobby",state="waiting"}': 0,
+        'chatbridge_upstream_connects_total{room="lobby",result="ok"}': 1,
+        'chatbridge_upstream_connects_total{room="lobby",result="refused"}': 1,
+        'chatbridge_upstream_connects_total{room="lobby",result="failed"}': 0,
+        'chatbridge_upstream_messages_total{room="lobby",direction="in",type="message"}': 1,
+        'chatbridge_upstream_messages_total{room="lobby",direction="in",type="typing"}': 1,
+        'chatbridge_upstream_messages_total{room="lobby",direction="in",type="join"}': 2,
+        'chatbridge_upstream_messages_total{room="lobby",direction="in",type="part"}': 1,
+        'chatbridge_upstream_messages_total{room="lobby",direction="out",type="message"}': 2,
+        'chatbridge_upstream_undecodable_total{room="lobby"}': 1,
+        'chatbridge_upstream_rtt_seconds{room="lobby"}': lambda time: 0 < time < PATIENCE,
+        'chatbridge_upstream_queue_messages{room="lobby"}': 1,
+        'chatbridge_upstream_queue_limit_messages{room="lobby"}': 7,
+        'chatbridge_upstream_queue_oldest_seconds{room="lobby"}': lambda time: 0 < time < PATIENCE,
+        'chatbridge_upstream_users{room="lobby"}': 1,
+        'chatbridge_relay_latency_seconds_count{direction="down"}': several,
+        'chatbridge_relay_latency_seconds_count{direction="up"}': 3,
+        out: 2,
+        'chatbridge_mirror_deliveries_total{mirror="team",result="given-up"}': 0,
+        'chatbridge_mirror_retries_total{mirror="team"}': 1,
+        'chatbridge_mirror_queue_messages{mirror="team"}': 0,
+        'chatbridge_mirror_up{mirror="team"}': 1,
+        'chatbridge_mirror_arrivals_total{mirror="team",result="ok"}': 1,
+        'chatbridge_mirror_arrivals_total{mirror="team",result="refused"}': 1,
+        "chatbridge_storage_up": 1,
+        'chatbridge_storage_operation_seconds_count{op="write"}': several,
+        **{'chatbridge_storage_errors_total{op="%s"}' % op: 0 for op in ("write", "load", "read", "find", "search")},
+    }
+    wrong = {
+        name: (now.get(name), value) for name, value in wanted.items()
+        if name not in now or not (value(now[name]) if callable(value) else value == now[name])}
+    assert not wrong, "%r\n%s" % (wrong, page(m, "/metrics"))
+    documented = set(re.findall(r"(?m)^\| `(\w+)` \| (?:gauge|counter|histogram) ", pages.read("docs/METRICS.md")))
+    looked_at = {re.sub(r"_count$", "", name.partition("{")[0]) for name in wanted}
+    # Of a log-in: `a_token_that_ended`.
+    assert documented - looked_at == {"chatbridge_upstream_token_expiry_timestamp_seconds"}, documented ^ looked_at
+    return "%d of %d samples" % (len(wanted), len(now))
 
 
 PROMTOOL = shutil.which("promtool")
