@@ -11,6 +11,8 @@ import os
 import pathlib
 import re
 import signal
+import socket
+import struct
 import sys
 import tempfile
 import unittest
@@ -137,8 +139,40 @@ def shown(text):
     return "[...document.querySelectorAll('#log .bubble')].some(b => b.textContent.includes(%s))" % json.dumps(text)
 
 
+def irc_line(nick, words):
+    """Of somebody or, of the page itself, `–`; the relay has it."""
+    return "[...document.querySelectorAll('#irc-log .line:not(.pending)')].some(line => line.querySelector('.nick').textContent === %s && line.querySelector('.text').textContent.includes(%s))" % (
+        json.dumps(nick), json.dumps(words))
+
+
+def wire_line(command, words):
+    """One that came from the relay."""
+    return "[...document.querySelectorAll('#lines .in')].some(line => line.querySelector('.v').textContent === %s && line.textContent.includes(%s))" % (
+        json.dumps(command), json.dumps(words))
+
+
 def own(text):
     return "[...active.entries].find(m => m.text === %s)" % json.dumps(text)
+
+
+def listening(process):
+    """(address, port) of each TCP listener of a process."""
+    folder = "/proc/%d/" % process
+    sockets = set()
+    for name in os.listdir(folder + "fd"):
+        found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(folder + "fd/" + name))
+        if found:
+            sockets.add(found[1])
+    places = []
+    for family, version in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        for row in pathlib.Path(folder + "net/" + version).read_text().splitlines()[1:]:
+            fields = row.split()
+            # 0A: LISTEN. Addresses are words in the machine's order.
+            if fields[3] == "0A" and fields[9] in sockets:
+                address, port = fields[1].split(":")
+                words = struct.unpack(">%dI" % (len(address) // 8), bytes.fromhex(address))
+                places.append((socket.inet_ntop(family, struct.pack("=%dI" % len(words), *words)), int(port, 16)))
+    return places
 
 
 class PageTest(unittest.IsolatedAsyncioTestCase):
@@ -174,6 +208,27 @@ class PageTest(unittest.IsolatedAsyncioTestCase):
             elif not address.startswith(("data:", "blob:" + program.page)):
                 self.assertTrue(address.startswith(program.page), address)
         self.assertLessEqual(len({address for address in relay if str(program.port) not in address}), 1)
+
+    async def test_the_start(self):
+        program = await self.run_program("studio", "--port", "0")
+        async with aiohttp.ClientSession() as http:
+            async with http.get(program.page + "studio.json") as answer:
+                setup = await answer.json()
+            # What a client gets that is no browser says where the visitor waits.
+            async with http.get(program.page) as answer:
+                text = await answer.text()
+        self.assertEqual([room["name"] for room in setup["rooms"]], ["lobby", "kitchen", "garden"])
+        self.assertIsNone(setup["irc"])
+        self.assertIn("A visitor who answers waits in: lobby\n", text)
+        self.assertEqual(listening(program.process.pid), [("127.0.0.1", program.port)])
+        demo = await self.demo()
+        self.assertEqual({address for address, _ in listening(demo.process.pid)}, {"127.0.0.1"})
+        # What the page's address sets.
+        tab = await self.browser.tab(demo.page + "?name=Ada&nick=colette&room=kitchen&theme=dark")
+        await tab.until(IS_OPEN + " && irc.state === 'open'")
+        self.assertEqual(
+            await tab.evaluate("[me.name, irc.nick, active.name, document.documentElement.dataset.theme]"),
+            ["Ada", "colette", "kitchen", "dark"])
 
     async def test_two_windows_and_irc(self):
         program = await self.demo()
@@ -260,6 +315,35 @@ class PageTest(unittest.IsolatedAsyncioTestCase):
             await ada.until(
                 "[...active.entries].some(m => m.isOwn && m.text === 'from the page' && m.readers.has('bob') && m.readers.has('colette'))",
                 "telnet and IRC have read it")
+
+    async def test_commands_on_irc(self):
+        """Each of them as it is typed, and what the page shows then."""
+        program = await self.demo()
+        ada = await self.tab(program, "Ada", room="kitchen", nick="colette")
+        await ada.focus()
+        async with Writer(program, "kitchen") as grace:
+            await grace.say("is there soup?")
+            await ada.until(irc_line("Grace", "is there soup?"))
+            for typed, becomes in (
+                ("/me waves", irc_line("*", "colette waves")),
+                ("/reply all gone", irc_line("colette", "↪ Grace: is there soup?all gone")
+                 + " && document.querySelector('#log .quote')?.textContent.includes('is there soup?')"),
+                ("/react 🍲", "document.querySelector('#log .chips')?.textContent.includes('🍲')"
+                 " && document.querySelector('#irc-log .react')?.textContent === '🍲'"),
+                ("/redact", "document.querySelector('#log .gone') && document.querySelector('#irc-log .gone')?.textContent.includes('all gone')"),
+                # That of the configuration stands.
+                ("/topic fresh bread", wire_line("482", "#kitchen")),
+                ("/names", irc_line("–", "Ada Grace colette")),
+                ("/raw WHOIS Grace", wire_line("311", "Grace")),
+                ("/msg *bridge help", irc_line("–", "**bridge* history")),
+                ("/nick linguini", "document.querySelector('#irc-nick').textContent === 'linguini'"),
+                ("/help", irc_line("–", "/redact")),
+                ("/nonsense", irc_line("–", "Unknown command")),
+            ):
+                await ada.type("#irc-text", typed)
+                await ada.key("Enter")
+                await ada.until(becomes, typed)
+        self.assertQuiet(ada, program)
 
     async def test_files(self):
         program = await self.demo()
@@ -416,9 +500,14 @@ class PageTest(unittest.IsolatedAsyncioTestCase):
         roles = {"button", "textbox", "tab", "log", "dialog", "searchbox", "article", "image", "navigation", "region"}
         nameless = [node["role"]["value"] for node in tree["nodes"] if not node.get("ignored") and node.get("role", {}).get("value") in roles and not node.get("name", {}).get("value")]
         self.assertEqual(nameless, [])
-        # F6 to the messages, a message by its arrow, and its reply.
-        await tab.key("F6")
-        self.assertEqual(await tab.evaluate("document.activeElement.id"), "log")
+        # F6 from the field to messages, IRC and both wires, and around; with Shift back.
+        for stop in ("log", "irc-text", "json", "lines", "text"):
+            await tab.key("F6")
+            self.assertEqual(await tab.evaluate("document.activeElement.id"), stop)
+        await tab.key("F6", modifiers=8)
+        self.assertEqual(await tab.evaluate("document.activeElement.id"), "lines")
+        await tab.evaluate("timeline.log.focus()")
+        # A message by its arrow, and its reply.
         await tab.key("ArrowUp")
         self.assertIn("one", await tab.evaluate("document.activeElement.getAttribute('aria-label')"))
         await tab.key("+", text="+")
