@@ -186,12 +186,18 @@ def each_key_of_tls(world):
 def no_backend(world):
     silent = world.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     silent.listen()
+    page = serve(world, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
     status, rooms = check(
         world, room("closed", "ws://127.0.0.1:1/") + room("unknown", "ws://nosuch.invalid/")
-        + room("silent", "ws://127.0.0.1:%d/" % silent.getsockname()[1], 'handshake_timeout = "500ms"'))
+        + room("silent", "ws://127.0.0.1:%d/" % silent.getsockname()[1], 'handshake_timeout = "500ms"')
+        + room("page", "ws://127.0.0.1:%d/" % page))
     assert status == 69
     assert [failed(rooms[name])[0] for name in ["closed", "unknown", "silent"]] == ["tcp", "lookup", "handshake"], rooms
     assert "in time" in failed(rooms["silent"])[1], rooms
+    assert failed(rooms["page"]) == ("handshake", "the server answered 200 OK"), rooms
+    # Where there is no DNS at all, nobody knows.
+    assert failed(rooms["unknown"])[1] in (
+        "there is no host named nosuch.invalid", "the name service gave no answer for nosuch.invalid"), rooms
 
 
 @on("plainjson", "jwt-rooms")
