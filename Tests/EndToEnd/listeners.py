@@ -470,8 +470,8 @@ def idle_clients_over_websocket_are_cheap(world):
 # MARK: - TLS and what leads to it
 
 
-def certificate(world, *names):
-    directory = world.stack.enter_context(tempfile.TemporaryDirectory())
+def certificate(world, *names, out=None):
+    directory = out or world.stack.enter_context(tempfile.TemporaryDirectory())
     arguments = [argument for name in names for argument in ("--name", name)]
     subprocess.run(
         [peer.BINARY_PATH, "cert", "self-signed", "--out", directory, *arguments], check=True, capture_output=True,

@@ -1,5 +1,6 @@
 """Keys of the configuration whose effect only the running program shows. KeyCoverageTests names the scenario of each."""
 
+import base64
 import grp
 import http.server
 import json
@@ -8,6 +9,7 @@ import socket
 import ssl
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -42,6 +44,42 @@ def the_instance_has_its_name(world):
 
 
 @scenario
+def a_random_instance_is_told_by_its_beginning(world):
+    """All of it would let a reader of the log guess the ids of users."""
+    bridge = world.start()
+    with open(os.path.join(bridge.directory, "state", "instance-id"), encoding="ascii") as file:
+        whole = file.read().strip()
+    assert len(whole) > 8, whole
+    # What is said before the state is read has none.
+    told = {json.loads(line).get("instance") for line in bridge.log().splitlines()} - {None}
+    assert told == {whole[:8]}, (told, whole)
+
+
+@scenario
+def relative_paths_are_those_of_the_folder_of_the_start(world):
+    """Not of the configuration's."""
+    directory = folder(world)
+    for name in ("etc", "here"):
+        os.mkdir(os.path.join(directory, name))
+    certificate(world, "localhost", out=os.path.join(directory, "here"))
+    config = os.path.join(directory, "etc", "chatbridge.toml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(
+            '[server]\nstate_dir = "state"\n[[listeners]]\nbind = "ircs://127.0.0.1:0"\ncert = "cert.pem"\nkey = "key.pem"\n'
+            '[[rooms]]\nname = "lobby"\nurl = "%s"\n' % world.relay.url())
+
+    def check(name):
+        return subprocess.run(
+            [peer.BINARY_PATH, "check", "--config", config], cwd=os.path.join(directory, name), capture_output=True, text=True,
+            timeout=PATIENCE)
+
+    assert check("here").returncode == 0, check("here")
+    elsewhere = check("etc")
+    assert elsewhere.returncode == 78, elsewhere
+    assert 'there is no file "%s"' % os.path.join(directory, "etc", "cert.pem") in elsewhere.stderr, elsewhere
+
+
+@scenario
 def the_admin_socket_is_where_it_is_said_to_be(world):
     directory = folder(world)
     path = os.path.join(directory, "elsewhere.sock")
@@ -50,6 +88,50 @@ def the_admin_socket_is_where_it_is_said_to_be(world):
     assert not os.path.exists(os.path.join(directory, "state", "admin.sock"))
     assert "1 of 1 rooms up" in command_output(world, "status")
     assert subprocess.run([peer.BINARY_PATH, "status", "--socket", path], capture_output=True, timeout=PATIENCE).returncode == 0
+
+
+def status_at(*arguments, **variables):
+    """The exit status of `status`, of somebody in an empty folder, and what it says."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        done = subprocess.run(
+            [peer.BINARY_PATH, "status", *arguments], cwd=nowhere, env={**os.environ, **variables}, capture_output=True,
+            timeout=PATIENCE, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@scenario
+def the_admin_socket_is_in_the_first_runtime_directory(world):
+    """And a command looks there, by the same variable."""
+    directory = folder(world)
+    first, second = (os.path.join(directory, name) for name in ("run", "more"))
+    os.mkdir(first)
+    os.mkdir(second)
+    both = first + ":" + second
+    bridge = world.start(directory=directory, wrapper=("env", "RUNTIME_DIRECTORY=" + both))
+    wait_until(lambda: os.path.exists(os.path.join(first, "admin.sock")), "the socket is there")
+    assert os.listdir(second) == [] and "admin.sock" not in os.listdir(os.path.join(directory, "state"))
+    config = ("--config", bridge.config_path)
+    for places, status in ((both, 0), (second, 69), ("", 69)):
+        found = status_at(*config, RUNTIME_DIRECTORY=places)
+        assert found[0] == status, (places, found)
+
+
+@scenario
+def a_state_directory_names_its_admin_socket(world):
+    bridge = world.start()
+    state = os.path.join(bridge.directory, "state")
+    found = status_at("--state-dir", state)
+    assert found[0] == 0 and "1 of 1 rooms up" in found[1], found
+    found = status_at("--state-dir", bridge.directory)
+    assert found[0] == 69 and "no bridge answers at %s/admin.sock: there is no such file" % bridge.directory in found[1], found
+
+
+@scenario
+def an_empty_admin_socket_is_none(world):
+    bridge = world.start(tables='[admin]\nsocket = ""\n')
+    found = status_at("--config", bridge.config_path)
+    assert found[0] == 69 and "[admin] socket is empty in its configuration" in found[1], found
+    assert "admin.sock" not in os.listdir(os.path.join(bridge.directory, "state"))
 
 
 @scenario
@@ -127,15 +209,23 @@ def links_to_files_end(setting):
     """At the earliest after their lifetime, and at the latest an hour behind it; the link has the hour, in base 36."""
     clock = WrongClock(setting)
     media.start(setting, 'link_lifetime = "5h"\n', wrapper=clock.wrapper)
-    setting.irc("ann").barrier()
+    ann = setting.irc("ann")
     link = media.upload(setting, b"x", name="a.txt", mime="text/plain").headers["Location"]
     end = expiry(link)
     assert 5 <= end - time.time() / 3600 <= 6.1, link
+    setting.backend.do("upload", "Remy", mime="image/png", data_b64=PNG)
+    ended = ann.expect("PRIVMSG", lambda line: "/media/d/lobby/" in line.params[-1]).params[-1].split()[-1]
+    wait_until(lambda: media.get(setting, ended).status == 200, "the file is kept")
     found = []
     for hours in (4.9, 6.2):
         clock.set(hours * 3600)
-        found.append(media.get(setting, link).status)
-    assert found == [200, 410], found
+        found.append([media.get(setting, each).status for each in (link, ended)])
+    assert found == [[200, 200], [410, 410]], found
+    # CHATHISTORY has a fresh one of the file that came within a message; an upload's is the text of its message.
+    ann.send("CAP REQ draft/chathistory", "CHATHISTORY LATEST #lobby * 10")
+    fresh = ann.expect("PRIVMSG", lambda line: "/media/d/lobby/" in line.params[-1]).params[-1].split()[-1]
+    assert fresh != ended and expiry(fresh) >= end + 6, (fresh, ended)
+    assert media.get(setting, fresh).body == base64.b64decode(PNG)
 
 
 def expiry(link):
