@@ -438,6 +438,7 @@ def a_live_connection_logs_in_and_writes_its_token_nowhere():
         process.stdout.close()
         written = {}
         for name in ("mine.json", "mine.toml", "mine.frames.jsonl"):
+            assert os.stat(one.path(name)).st_mode & 0o777 == 0o600, name
             with open(one.path(name), encoding="utf-8") as file:
                 written[name] = file.read()
         for text in [rest, *written.values()]:
