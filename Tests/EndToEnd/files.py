@@ -262,6 +262,34 @@ def one_visitor_cannot_take_every_place(setting):
 
 
 @on("envelope")
+def two_uploads_of_one_account_and_four_in_all(setting):
+    start(setting, more=account("cook", "secret") + account("maid", "secret"))
+    data = base64.b64decode(PNG)
+
+    def begin(name):
+        """One of which the body does not come."""
+        wire = Wire(setting, post(credentials(name=name), "Content-Length: 3", "Expect: 100-continue", "Connection: close"))
+        assert wire.socket.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        return wire
+
+    def status(name):
+        return upload(setting, data, credentials=basic(name)).status
+
+    held = [begin("chef"), begin("chef")]
+    assert (status("chef"), status("cook")) == (503, 201)
+    held += [begin("cook"), begin("cook")]
+    refused = upload(setting, data, credentials=basic("maid"))
+    assert refused.status == 503 and refused.headers["Retry-After"], refused.status
+    # Whoever ends or leaves makes room.
+    held[0].socket.sendall(b"abc")
+    assert held[0].read().startswith(b"HTTP/1.1 201 ")
+    assert status("maid") == 201
+    for wire in held[1:]:
+        wire.close()
+    wait_until(lambda: status("cook") == 201, "the places of those who left")
+
+
+@on("envelope")
 def tiny_files_take_what_the_disk_says(setting):
     start(setting, 'max_bytes = "1MiB"\n')
     ann = setting.irc("ann")

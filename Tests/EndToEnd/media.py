@@ -22,8 +22,8 @@ def tables(media="", http='trusted_proxies = ["127.0.0.1"]', public=PUBLIC):
         ACCOUNT, http, public, media)
 
 
-def start(setting, media="", **options):
-    setting.start(more=tables(media), **options)
+def start(setting, media="", more="", **options):
+    setting.start(more=tables(media) + "\n" + more, **options)
     setting.http = int(setting.bridge.log_entries("listening-http")[0]["address"].rsplit(":", 1)[-1])
     return setting
 
