@@ -19,7 +19,9 @@ from fulldisk import empty_disk, fill_disk
 from listeners import certificate
 from marks import LeftOut, slow
 from mirrors import mirrored
+from moments import preloaded
 from peer import PATIENCE, wait_until
+from restarts import folder
 from world import scenario
 
 PAGES = '[[http]]\nbind = "http://127.0.0.1:0"\nserve = ["health", "metrics", "status"]\n'
@@ -298,6 +300,63 @@ def metrics_are_as_prometheus_wants_them(world):
     text = page(world, "/metrics")
     done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, timeout=PATIENCE, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+
+
+# MARK: - Where it connects to
+
+# Each name that is looked up, and each address that is connected to, is a line in a file.
+PLACES = r"""
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void note(const char *host, int port) {
+    char line[300];
+    int length = snprintf(line, sizeof line, "%s %d\n", host ? host : "", port);
+    int file = open(getenv("PLACES_FILE"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (file < 0 || write(file, line, length) != length) abort();
+    close(file);
+}
+int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **list) {
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+    note(host, 0);
+    return real(host, service, hints, list);
+}
+int connect(int socket, const struct sockaddr *address, socklen_t length) {
+    int (*real)(int, const struct sockaddr *, socklen_t) = dlsym(RTLD_NEXT, "connect");
+    char text[INET6_ADDRSTRLEN];
+    const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+    if (address->sa_family == AF_INET)
+        note(inet_ntop(AF_INET, &four->sin_addr, text, sizeof text), ntohs(four->sin_port));
+    if (address->sa_family == AF_INET6)
+        note(inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text), ntohs(six->sin6_port));
+    return real(socket, address, length);
+}
+"""
+
+
+@scenario
+def it_connects_to_the_configured_backends_alone(world):
+    """From the start over a talk, a lost link and a reload to the end."""
+    directory = folder(world)
+    path = os.path.join(directory, "places")
+    bridge = world.start(directory=directory, tables=PAGES, wrapper=("env", preloaded(directory, PLACES), "PLACES_FILE=" + path))
+    ann, remy = world.irc("ann"), world.person("Remy")
+    world.relay.drop()
+    wait_until(lambda: len(bridge.log_entries("upstream-up")) > 1, "the link is back")
+    ann.say("#lobby", "hello")
+    remy.expect_message("hello")
+    assert command_output(world, "reload") and page(world, "/status.json")
+    assert bridge.terminate() == 0
+    world.bridge = None
+    with open(path, encoding="ascii") as file:
+        places = file.read().splitlines()
+    assert len(places) > 1 and set(places) == {"127.0.0.1 %d" % world.relay.port}, places
 
 
 # MARK: - Troubles
