@@ -25,10 +25,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "EndToEnd"))
 
-from peer import BINARY_PATH, IRC, Bridge, Person, wait_until  # noqa: E402  (the path comes first)
+from accounts import account  # noqa: E402  (the path comes first)
+from peer import BINARY_PATH, IRC, Bridge, Person, wait_until  # noqa: E402
 
 CHANNEL = "#lobby"
 VISITOR = "Remy"
+# An account, for who comes over TLS.
+ALICE, PASSWORD = "alice", "secret-of-alice"
 PYTHON = os.environ.get("PYTHON", sys.executable)
 
 
@@ -98,7 +101,8 @@ class Terminal:
 
 
 class Drive:
-    """One client's run: where to connect, what to say, and who watches. `restart` starts the bridge anew on its port."""
+    """One client's run: where to connect, what to say, and who watches. `restart` starts the bridge anew on its port, and gives
+    that for TLS."""
 
     def __init__(self, name, port, restart, studio_port, number):
         self.name = name
@@ -121,7 +125,7 @@ class Drive:
             irc.say(CHANNEL, self.before[1][1])
             self.watcher.expect_message(self.before[1][1])
         self.before_at = time.time()
-        restart()
+        self.tls_port = restart()
         self.observer = IRC(port, "observer%d" % number, join=[CHANNEL])
 
     def start_terminal(self, command):
@@ -233,6 +237,27 @@ settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; set
     for late in times_beside(screen, drive):
         assert (abs(late) < 2) if shows_server_time else (late > IRSSI_LATE - 1), "shown %.1f s after it was said" % late
     talk_to_the_bridge(screen)
+    screen.enter("/quit")
+
+
+def irssi_tls(drive):
+    """As README has it: with an account, to a server whose certificate is its own."""
+    need("irssi")
+    drive.nick = ALICE
+    screen = drive.start_terminal("irssi --home=%s/irssi" % drive.directory)
+    screen.expect("[(status)]")
+    where = "127.0.0.1 %d %s:%s %s" % (drive.tls_port, ALICE, PASSWORD, ALICE)
+    # irssi 1.4 looks at the certificate only if it is told to.
+    screen.enter("/connect -tls -tls_verify " + where)
+    screen.expect("Could not verify TLS servers certificate")
+    screen.expect("Connection lost")
+    assert "Welcome" not in screen.screen(), "it was trusted:\n" + screen.screen()
+    screen.enter("/connect -tls -notls_verify " + where)
+    screen.expect("Welcome")
+    screen.enter("/join " + CHANNEL)
+    wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
+    screen.expect("[%s]" % CHANNEL)
+    drive.talk(screen.screen, screen.enter, takes_times=True)
     screen.enter("/quit")
 
 
@@ -406,6 +431,7 @@ def joined(drive):
 CLIENTS = {
     "irssi": irssi,
     "irssi-server-time": functools.partial(irssi, shows_server_time=True),
+    "irssi-tls": irssi_tls,
     "weechat": weechat,
     "weechat-headless": weechat_headless,
     "ii": ii,
@@ -425,20 +451,24 @@ def main():
     failed = 0
     studio, bridge = Studio(), None
     directory = tempfile.mkdtemp(prefix="chatbridge-clients-")
+    subprocess.run([BINARY_PATH, "cert", "self-signed", "--out", directory], check=True, stdout=subprocess.DEVNULL)
+    tables = '[room_defaults]\n[[listeners]]\nbind = "ircs://127.0.0.1:0"\ncert = "%s/cert.pem"\nkey = "%s/key.pem"\n%s' % (
+        directory, directory, account(ALICE, PASSWORD))
 
     def start(port=0):
         nonlocal bridge
         # The limits, the store and what is shown on entering are the program's own: real clients must get on with them.
         bridge = Bridge(
-            {"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="", tables="[room_defaults]\n", directory=directory,
+            {"lobby": "ws://127.0.0.1:%d/{room}" % studio.port}, limits="", tables=tables, directory=directory,
             port=port,
         )
         wait_until(lambda: bridge.log_entries("upstream-up"), "the bridge links to the studio")
+        return int(bridge.log_entries("listening")[1]["address"].rsplit(":", 1)[-1])
 
     def restart():
         status = bridge.terminate()
         assert status == 0, "the bridge ended with %d" % status
-        start(bridge.port)
+        return start(bridge.port)
 
     try:
         start()
