@@ -155,6 +155,11 @@ struct BridgeStatusTests {
         harness.sendFrame(0, Self.frame(1))
         let traffic = harness.bridge.clientTraffic
         #expect(traffic.sent[0] - before == 2)
+        harness.send(2, "PRIVMSG #lobby :hello")
+        #expect(traffic.sent[0] - before == 3, "not to its author")
+        harness.send(2, "CAP REQ :echo-message")
+        harness.send(2, "PRIVMSG #lobby :hello")
+        #expect(traffic.sent[0] - before == 5, "to its author once")
         let received = Dictionary(zip(traffic.receivedCommands, traffic.received), uniquingKeysWith: { a, _ in a })
         #expect(received["JOIN"] == 2 && received["other"] == 1)
     }

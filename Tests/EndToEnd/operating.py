@@ -238,7 +238,7 @@ def each_metric_counts_what_happened(m):
         "chatbridge_tls_handshake_failures_total{%s}" % tls: 1,
         'chatbridge_client_messages_total{direction="in",command="PRIVMSG"}': 2,
         'chatbridge_client_messages_total{direction="in",command="OPER"}': 3,
-        'chatbridge_client_messages_total{direction="out",command="PRIVMSG"}': lambda count: count >= texts,
+        'chatbridge_client_messages_total{direction="out",command="PRIVMSG"}': texts,
         'chatbridge_client_bytes_total{direction="in"}': several,
         'chatbridge_client_bytes_total{direction="out"}': several,
         "chatbridge_client_sendq_bytes_count": several,

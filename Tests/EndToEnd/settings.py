@@ -130,7 +130,7 @@ def a_state_directory_names_its_admin_socket(world):
 def an_empty_admin_socket_is_none(world):
     bridge = world.start(tables='[admin]\nsocket = ""\n')
     found = status_at("--config", bridge.config_path)
-    assert found[0] == 69 and "[admin] socket is empty in its configuration" in found[1], found
+    assert found[0] == 69 and "no bridge answers: [admin] socket is empty in its configuration" in found[1], found
     assert "admin.sock" not in os.listdir(os.path.join(bridge.directory, "state"))
 
 

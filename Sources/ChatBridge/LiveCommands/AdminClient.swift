@@ -15,7 +15,7 @@ enum AdminClientError: Error, Equatable, CustomStringConvertible {
     var description: String {
         switch self {
         case .noBridge(let paths, let reason):
-            "no bridge answers at \(paths.joined(separator: " or ")): \(reason)\n"
+            "no bridge answers\(paths.isEmpty ? "" : " at " + paths.joined(separator: " or ")): \(reason)\n"
                 + "Name its configuration with --config, its state with --state-dir, or the socket with --socket."
         case .forbidden(let path):
             "user \(geteuid()) may not open the admin socket \(path)\n"

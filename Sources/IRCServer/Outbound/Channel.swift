@@ -253,7 +253,7 @@ final class Channel {
 
     private func send(_ message: IRCMessage, to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         guard let command = append(message, for: group) else { return }
-        outbound.traffic.sent(command, to: group.clients.count)
+        outbound.traffic.sent(command, to: Self.readerCount(of: group, except: except))
         send(context.takeWritten(), to: group, except: except, in: room)
     }
 
@@ -261,10 +261,15 @@ final class Channel {
     private func send(_ lines: [IRCMessage], to group: CapabilityGroups.Group, except: ClientID?, in room: Room) {
         for line in lines {
             guard let command = append(line, for: group) else { continue }
-            outbound.traffic.sent(command, to: group.clients.count)
+            outbound.traffic.sent(command, to: Self.readerCount(of: group, except: except))
         }
         let bytes = context.takeWritten()
         if !bytes.isEmpty { send(bytes, to: group, except: except, in: room) }
+    }
+
+    /// How many get a line at once: not those that are held, and not the one that is left out.
+    private static func readerCount(of group: CapabilityGroups.Group, except: ClientID?) -> Int {
+        group.clients.count - (except.map(group.clients.contains) ?? false ? 1 : 0)
     }
 
     private func append(_ message: IRCMessage, for group: CapabilityGroups.Group) -> String? {
