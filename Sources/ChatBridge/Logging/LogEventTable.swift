@@ -167,8 +167,8 @@ enum LogEventTable {
         LogEvent("client-closed", .debug, means: "a client's connection has ended"),
         LogEvent(
             "client-refused", .warn,
-            means: "a connection was refused by a limit",
-            remedy: "if it was no attack, raise the limit of [limits] in the message"),
+            means: "a connection was refused by a limit, or as the bridge stops",
+            remedy: "if it was no attack, raise `max_clients`, `max_clients_per_ip` or `accepts_per_second_per_ip`"),
         LogEvent(
             "client-handshake-failed", .info,
             means: "a client's TLS handshake failed",
