@@ -1,4 +1,6 @@
 import BridgeTestSupport
+import ChatModel
+import Configuration
 import Foundation
 import JSONText
 import Testing
@@ -97,7 +99,32 @@ struct AdminProtocolTests {
         #expect(Self.received([most + Array("x\n".utf8)]) == nil)
     }
 
-    @Test("the page about the socket has every request with its arguments, and every error")
+    @Test(
+        "each error of a request is an exit status of its command",
+        arguments: [
+            (.badRequest, 64), (.notFound, 65), (.unavailable, 69), (.refused, 77), (.configuration, 78),
+        ] as [(AdminFailure.Code, Int32)])
+    func exitStatus(_ code: AdminFailure.Code, _ status: Int32) {
+        #expect(AdminClientError.failed(AdminFailure(code, "so it is")).exitCode == status)
+    }
+
+    @Test("a bridge that does not answer is unavailable, a socket that may not be opened forbidden")
+    func otherStatus() {
+        #expect(AdminClientError.noBridge(paths: ["/s"], reason: "there is no such file").exitCode == 69)
+        #expect(AdminClientError.lost("the bridge closed the connection").exitCode == 69)
+        #expect(AdminClientError.forbidden(path: "/s").exitCode == 77)
+    }
+
+    /// A message with every member that there is.
+    private static let full = StoredMessage(
+        kind: .gap, sequence: 1, msgid: "m", upstreamID: ChatID("u"), sender: ChatPerson(id: ChatID("p"), name: "Ada"),
+        at: ChatTimestamp(milliseconds: 1), backendAt: ChatTimestamp(milliseconds: 2),
+        gapFrom: ChatTimestamp(milliseconds: 3), nick: "ada", source: "ada!a@h", account: "ada", text: "hi",
+        sentAs: "ada: hi", attachments: [ChatAttachment(kind: .image, url: "https://h/a.png")], isEncrypted: true,
+        replyTo: "n", clientTags: [StoredTag(name: "+x", value: "y")], author: ChatID("a"), client: "phone",
+        isTakenBack: true)
+
+    @Test("the page about the socket has every request with its arguments, every error, list and member")
     func documented() throws {
         let page = try RepositoryFile.text("docs/ADMIN.md")
         let rows = page.split(separator: "\n")
@@ -107,7 +134,19 @@ struct AdminProtocolTests {
                 #expect(line.contains("`\(argument.name)`" + (argument.isRequired ? " (required)" : "")))
             }
         }
-        for code in AdminFailure.Code.allCases { #expect(rows.contains { $0.hasPrefix("| `\(code.rawValue)` |") }) }
+        for code in AdminFailure.Code.allCases {
+            let status = AdminClientError.failed(AdminFailure(code, "")).exitCode
+            #expect(rows.contains { $0.hasPrefix("| `\(code.rawValue)` |") && $0.hasSuffix("| \(status) |") })
+        }
         for flow in TailFlow.allCases { #expect(page.contains("`\(flow.rawValue)`")) }
+        let reload = try #require(rows.first { $0.hasPrefix("| `reload` |") })
+        for list in ConfigurationChange(from: Configuration(), to: Configuration()).lists {
+            #expect(reload.contains("`\(list.title)`"), "\(list.title)")
+        }
+        let items = try #require(
+            page.split(separator: "### Items of `history` and `export`").last?.split(separator: "\n#").first)
+        for member in Self.full.json(room: "lobby").object ?? [] {
+            #expect(items.contains("`\(member.key)`"), "\(member.key)")
+        }
     }
 }

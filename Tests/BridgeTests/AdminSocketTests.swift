@@ -9,9 +9,12 @@ import Studio
 import Testing
 import Threads
 import Transport
+import Upstream
 
+@testable import BridgeCore
 @testable import ChatBridge
 @testable import Configuration
+@testable import Rooms
 
 /// A bridge in front of the studio, with its admin socket in a folder of its own.
 private final class AdminStage: @unchecked Sendable {
@@ -92,6 +95,11 @@ private final class AdminStage: @unchecked Sendable {
 
     func beReady() async throws { try await ask(.ready) { $0["ready"]?.bool == true } }
 
+    /// Whether the bridge makes lines for a watcher.
+    func isWatched() async -> Bool {
+        await service.loop.run { $0.adminServer?.service.bridge.context.tap != nil }
+    }
+
     /// What a command writes, and its exit status.
     ///
     /// - Parameter answer: to a question; nil: there is no terminal.
@@ -126,6 +134,12 @@ struct AdminSocketTests {
         let status = try await stage.ask(.status).done
         #expect(status["instance"]?.string == "test")
         #expect(status["rooms"]?.array?.first?["state"]?.string == "up")
+        let documented = try RepositoryFile.text("docs/ADMIN.md").split(separator: "\n").first {
+            $0.hasPrefix("| `status` |")
+        }
+        for member in status.object ?? [] {
+            #expect(documented?.contains("`\(member.key)`") == true, "\(member.key)")
+        }
         let health = try await stage.run(.status(.ready))
         #expect(health.text.isEmpty && health.status == 0)
         let screen = try await stage.run(.status(.screen)).text
@@ -177,6 +191,80 @@ struct AdminSocketTests {
         await stage.stop()
     }
 
+    enum Limit: String, CaseIterable, Sendable {
+        case connections, bytes, waitingAtOnce, waitingBehindStream
+
+        var refusal: String {
+            switch self {
+            case .connections: "too many connections to the admin socket"
+            case .bytes: "a request has at most 65536 bytes"
+            case .waitingAtOnce, .waitingBehindStream: "at most 16 requests may wait"
+            }
+        }
+    }
+
+    @Test("one more than a limit is refused with a reason, and closed", arguments: Limit.allCases, [false, true])
+    func limits(_ limit: Limit, isExceeded: Bool) async throws {
+        let stage = try await AdminStage()
+        let more = isExceeded ? 1 : 0
+        var others: [AdminClient] = []
+        if limit == .connections { others = try (0..<15 + more).map { _ in try AdminClient.connect([stage.path]) } }
+        let visitor = try Visitor(.unix(path: stage.path))
+        let request = "{\"request\":\"ready\"}\n"
+        switch limit {
+        case .connections: visitor.send(request)
+        case .bytes: visitor.send(String(repeating: "x", count: 65_536 + more))
+        case .waitingAtOnce: visitor.send(String(repeating: request, count: 16 + more))
+        case .waitingBehindStream:
+            // With the answer to the one before, it has begun.
+            visitor.send(request + "{\"request\":\"tail\"}\n")
+            #expect(visitor.line()?.hasPrefix("{\"done\":") == true)
+            visitor.send(String(repeating: request, count: 16 + more))
+        }
+        visitor.endSending()
+        let answer = visitor.everything()
+        let refusal = "{\"error\":{\"code\":\"refused\",\"message\":\"\(limit.refusal)\"}}\n"
+        #expect(answer.hasSuffix(refusal) == isExceeded, "\(answer.suffix(300))")
+        #expect(answer.contains("\"refused\"") == isExceeded)
+        withExtendedLifetime(others) {}
+        await stage.stop()
+    }
+
+    @Test("a watcher that does not read misses lines and is told how many; without a watcher there are none")
+    func slowWatcher() async throws {
+        let stage = try await AdminStage()
+        try await stage.beReady()
+        #expect(await !stage.isWatched())
+        let text = String(repeating: "x", count: 30_000)
+        let (shown, missed) = try await stage.talk { watcher in
+            try watcher.send(try AdminCall(.ready))
+            try watcher.send(try AdminCall(.tail, [member("room", "lobby")]))
+            _ = try watcher.next()
+            let speaker = try AdminClient.connect([stage.path])
+            func say(_ text: String) throws {
+                _ = try speaker.ask(try AdminCall(.say, [member("room", "lobby"), member("text", text)]))
+            }
+            // Each makes three lines; the queues of the kernel and of the bridge are full with half of them.
+            for _ in 0..<16 { try say(text) }
+            let history = try AdminCall(.history, [member("room", "lobby"), .init("limit", .integer(100))])
+            var stored: Int64?
+            for _ in 0..<200_000 where stored != 16 { stored = try speaker.ask(history)["count"]?.integer }
+            var shown = 0
+            while true {
+                // So that there is a line behind what was missed.
+                try say("x")
+                guard case .item(let item) = try watcher.next() else { return (shown, Int64(0)) }
+                if let missed = item["missed"]?.integer { return (shown, missed) }
+                if item["text"]?.string == text { shown += 1 }
+            }
+        }
+        #expect(missed > 0 && shown > 0 && shown < 3 * 16, "\(shown) shown, \(missed) missed")
+        var isWatched = true
+        for _ in 0..<200_000 where isWatched { isWatched = await stage.isWatched() }
+        #expect(!isWatched)
+        await stage.stop()
+    }
+
     @Test("a disabled room has no link, counts as ready, and queues; enabled it is linked again")
     func rooms() async throws {
         let stage = try await AdminStage()
@@ -209,11 +297,12 @@ struct AdminSocketTests {
         await stage.stop()
     }
 
-    @Test("a client is disconnected by its number, and only once")
+    @Test("a client is disconnected by its number, and only once; it is told the reason")
     func kick() async throws {
         let stage = try await AdminStage()
         let port = try #require(stage.service.addresses.first?.port)
-        let stranger = try TCPVisitor(port: port)
+        let address = try #require(SocketAddress(host: "127.0.0.1", port: port))
+        let stranger = try Visitor(address)
         try await stage.ask(.status) { ($0["clients"]?.array ?? []).count == 1 }
         let id = try #require(try await stage.ask(.status).done["clients"]?.array?.first?["id"]?.integer)
         let listed = try JSONValue(parsing: Array(try await stage.run(.clients(json: true)).text.utf8))
@@ -223,6 +312,11 @@ struct AdminSocketTests {
         await #expect(throws: AdminClientError.failed(AdminFailure(.notFound, "there is no client \(id)"))) {
             try await stage.run(.kick(id))
         }
+        let other = try Visitor(address)
+        try await stage.ask(.status) { $0["clients"]?.array?.first?["id"]?.integer.map { $0 != id } ?? false }
+        let next = try #require(try await stage.ask(.status).done["clients"]?.array?.first?["id"])
+        _ = try await stage.ask(.kick, .init("id", next), member("reason", "enough of this"))
+        #expect(other.everything().contains("(enough of this)"))
         #expect(stage.log.text.contains("info main admin-request an administrator asked at the admin socket: closes a"))
         #expect(stage.log.text.contains("kick"))
         await stage.stop()
@@ -251,6 +345,17 @@ struct AdminSocketTests {
         let state = try store.load(messagesPerRoom: 10)
         #expect(state.rooms.values.flatMap(\.messages).map(\.text) == ["one", "two"])
         store.close(within: .zero)
+    }
+
+    @Test("a database that cannot be read is not copied")
+    func unreadable() async throws {
+        let stage = try await AdminStage(storage: "sqlite:chat.db")
+        let database = stage.folder.path + "/chat.db"
+        try FileManager.default.moveItem(atPath: database, toPath: database + ".away")
+        let (text, status) = try await stage.run(.backup(file: stage.folder.path + "/copy.db"))
+        #expect(status == 74 && text.hasPrefix("chatbridge: \(database): "), "\(text)")
+        try FileManager.default.moveItem(atPath: database + ".away", toPath: database)
+        await stage.stop()
     }
 
     @Test("what is larger than the queue of its reader comes whole and in order")
@@ -391,6 +496,50 @@ struct AdminSocketTests {
         await stage.stop()
     }
 
+    @Test("a word that may mean two people erases neither, and both are named")
+    func ambiguous() async throws {
+        let files = Locked<[Result<Configuration, ConfigurationError>]>([])
+        let stage = try await AdminStage(accounts: Self.people, reread: { files.withLock { $0.removeFirst() } })
+        let port = try #require(stage.service.addresses.first?.port)
+        let client = try Visitor(try #require(SocketAddress(host: "127.0.0.1", port: port)))
+        client.send("PASS Ada:pencil\r\nNICK zoe\r\nUSER u 0 * :r\r\n")
+        func isThere(_ status: JSONValue) -> Bool { status["clients"]?.array?.first?["nick"]?.string == "zoe" }
+        try await stage.ask(.status, until: isThere)
+        // An account of that name is new.
+        let room = "[[rooms]]\nname = \"lobby\"\nurl = \"ws://127.0.0.1:\(stage.studio.port)/lobby\""
+        let read = try load([room, Self.people, Self.people.replacing("Ada", with: "Zoe")].joined(separator: "\n"))
+        files.withLock { $0 = [.success(read)] }
+        _ = try await stage.ask(.reload)
+        let failure = AdminFailure(.badRequest, "\"zoe\" may be the account Zoe or the account Ada, now zoe")
+        await #expect(throws: AdminClientError.failed(failure)) {
+            try await stage.run(.forget(user: "zoe", isAccount: false, isConfirmed: true))
+        }
+        let text = try await stage.run(.forget(user: "zoe", isAccount: true, isConfirmed: true)).text
+        #expect(text.hasPrefix("erased the account Zoe: nothing was there\n"))
+        #expect(isThere(try await stage.ask(.status).done))
+        await stage.stop()
+    }
+
+    @Test("stored tokens of an erased account's own log-ins are removed")
+    func tokens() async throws {
+        let login = """
+            [accounts.upstream.lobby]
+            type = "login"
+            user = "ada"
+            password = "x"
+            login_url = "http://127.0.0.1:1/login"
+            login_body = { name = "{user}", word = "{password}" }
+            """
+        let stage = try await AdminStage(accounts: Self.people + "\n" + login)
+        let store = TokenStore(stateDirectory: stage.folder.path)
+        try store.save(StoredTokens(access: "a", owner: "o"), backend: "OWN-ada-lobby")
+        let erasing = LiveCommand.forget(user: "ada", isAccount: false, isConfirmed: true)
+        #expect(try await stage.run(erasing).text.hasPrefix("erased the account Ada: 1 token file\n"))
+        #expect(store.read(backend: "OWN-ada-lobby") == nil)
+        #expect(try await stage.run(erasing).text.hasPrefix("erased the account Ada: nothing was there\n"))
+        await stage.stop()
+    }
+
     @Test("drain stops the bridge in order")
     func drain() async throws {
         let stage = try await AdminStage()
@@ -460,13 +609,14 @@ struct AdminSocketTests {
     }
 }
 
-/// A blocking client of a port.
-private final class TCPVisitor {
+/// A blocking client of a socket.
+private final class Visitor {
     private let descriptor: Int32
+    private var received: [UInt8] = []
 
-    init(port: Int) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        let address = try #require(SocketAddress(host: "127.0.0.1", port: port))
+    init(_ address: SocketAddress) throws {
+        let family = if case .unix = address { AF_UNIX } else { AF_INET }
+        descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
         let descriptor = descriptor
         let result = address.withSocketAddress { connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self), $1) }
         try #require(result == 0)
@@ -474,11 +624,41 @@ private final class TCPVisitor {
 
     deinit { close(descriptor) }
 
+    /// Sends all of it, unless the other side closes before.
+    func send(_ text: String) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    private func receive() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        if count > 0 { received += buffer.prefix(count) }
+        return count > 0
+    }
+
+    /// The next line; nil: the other side closed.
+    func line() -> String? {
+        while true {
+            if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { received.removeFirst(end + 1) }
+                return String(decoding: received[..<end], as: UTF8.self)
+            }
+            guard receive() else { return nil }
+        }
+    }
+
     /// What the other side says until it closes.
     func everything() -> String {
-        var all: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 { all += buffer.prefix(count) }
-        return String(decoding: all, as: UTF8.self)
+        while receive() {}
+        return String(decoding: received, as: UTF8.self)
     }
 }

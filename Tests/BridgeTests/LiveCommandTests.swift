@@ -1,5 +1,9 @@
+import BridgeCore
 import BridgeTestSupport
+import HTTPProtocol
+import IRCServer
 import JSONText
+import Rooms
 import Testing
 import WireBytes
 
@@ -96,6 +100,53 @@ struct LiveCommandTests {
         ] as [(String, Int64?)])
     func starts(_ text: String, _ expected: Int64?) {
         #expect(HistoryStart(text)?.milliseconds(now: 1_800_000_000_000) == expected)
+    }
+
+    // MARK: - Where the bridge answers
+
+    struct PathCase: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var admin = ""
+        var variables: [String: String] = [:]
+        var stateDirectory: String?
+        var path: String?
+    }
+
+    static let pathCases = [
+        PathCase(testDescription: "the state directory", path: "/var/lib/ours/admin.sock"),
+        PathCase(testDescription: "--state-dir", stateDirectory: "/srv/ours", path: "/srv/ours/admin.sock"),
+        PathCase(
+            testDescription: "the state directory of the environment",
+            variables: ["CHATBRIDGE__SERVER__STATE_DIR": "/srv/theirs"], path: "/srv/theirs/admin.sock"),
+        PathCase(
+            testDescription: "the runtime directory comes first", variables: ["RUNTIME_DIRECTORY": "/run/ours"],
+            path: "/run/ours/admin.sock"),
+        PathCase(
+            testDescription: "of several the first",
+            variables: ["RUNTIME_DIRECTORY": "/run/ours:/run/theirs"], stateDirectory: "/srv/ours",
+            path: "/run/ours/admin.sock"),
+        PathCase(
+            testDescription: "another name", admin: "socket = \"door\"", variables: ["RUNTIME_DIRECTORY": "/run/ours"],
+            path: "/run/ours/door"),
+        PathCase(
+            testDescription: "a whole path", admin: "socket = \"/tmp/door\"",
+            variables: ["RUNTIME_DIRECTORY": "/run/ours"], path: "/tmp/door"),
+        PathCase(
+            testDescription: "no socket", admin: "socket = \"\"", variables: ["RUNTIME_DIRECTORY": "/run/ours"],
+            path: nil),
+    ]
+
+    @Test("the commands look where the configuration puts the socket", arguments: pathCases)
+    func paths(_ row: PathCase) {
+        var options = GlobalOptions()
+        options.stateDirectory = row.stateDirectory
+        // Errors elsewhere are no obstacle.
+        let file = "nmae = 1\n[server]\nstate_dir = \"/var/lib/ours\"\n[admin]\n\(row.admin)"
+        let (paths, problems) = LiveCommands.paths(
+            options, testEnvironment(["chatbridge.toml": file], variables: row.variables))
+        // Behind it come those of a packaged service, where there are such files.
+        #expect(paths.first == row.path)
+        #expect(problems.map(\.description).contains { $0.contains("unknown key \"nmae\"") })
     }
 
     // MARK: - Screens
@@ -243,6 +294,20 @@ struct LiveCommandTests {
         func payload(_ text: String) -> String { #"{"payload":"\#(Base64.encode(Array(text.utf8)))"}"# }
         #expect(TappedFrame.blanked(payload(#"{"token":"abc"}"#)) == #"{"payload":"***"}"#)
         #expect(TappedFrame.blanked(payload(#"{"text":"abc"}"#)) == payload(#"{"text":"abc"}"#))
+    }
+
+    @Test("a frame of more than 64 KiB is shown by its length alone", arguments: [(65_536, true), (65_537, false)])
+    func longFrames(_ length: Int, _ isShown: Bool) throws {
+        let room = RoomSettings(name: "lobby", dialect: StubDialect { _ in }, url: try HTTPURL(parsing: "ws://a/"))
+        let harness = BridgeHarness(settings: BridgeSettings(serverName: "b", instanceID: "t", rooms: [room]))
+        harness.start()
+        var frames: [JSONValue] = []
+        harness.perform { bridge, _ in
+            bridge.watch(passages: nil, frames: { frames.append(.object($0.json(room: "lobby"))) })
+        }
+        harness.sendFrame(0, String(repeating: "x", count: length))
+        #expect(frames.map { $0["bytes"]?.integer } == [Int64(length)])
+        #expect(frames.map { $0["text"]?.string?.utf8.count } == [isShown ? length : nil])
     }
 
     @Test("a line of history is one for each line of its text")
