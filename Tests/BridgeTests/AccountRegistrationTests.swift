@@ -178,6 +178,26 @@ struct AccountRegistrationTests {
         #expect(!Self.logsIn(3, "ann", "spoilt", harness))
     }
 
+    @Test("an account that was made is gone when it is erased, with its clients; one of the configuration stays")
+    func erased() throws {
+        let boss = SCRAMVerifier(password: SecretBytes("secret".utf8), salt: Array("saltsalt".utf8), iterations: 4096)
+        let accounts = [AccountSettings(name: "boss", password: boss)]
+        let harness = try Self.harness(accounts: accounts)
+        Self.enter(1, "linguini", harness)
+        harness.send(1, "REGISTER * * long-enough")
+        #expect(harness.store.disk.accounts.map(\.name) == ["linguini"])
+        for name in ["linguini", "boss"] {
+            harness.perform { bridge, now in
+                for person in bridge.people(called: name, isAccount: true) { _ = bridge.erase(person, now: now) }
+            }
+        }
+        #expect(harness.takeLines(1).last?.contains("Your account was erased") == true && !harness.isConnected(1))
+        for next in [harness, try Self.harness(accounts: accounts, store: harness.store.afterCrash)] {
+            #expect(!Self.logsIn(2, "linguini", "long-enough", next))
+            #expect(Self.logsIn(3, "boss", "secret", next))
+        }
+    }
+
     @Test("success is told when the account is on disk, and what the client sends meanwhile waits")
     func waits() throws {
         let harness = try Self.harness()

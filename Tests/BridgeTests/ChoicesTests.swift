@@ -120,6 +120,21 @@ struct ChoicesTests {
         #expect(stage.harness.store.disk.choices == [] && stage.harness.store.disk.accounts.map(\.name) == ["dora"])
     }
 
+    @Test("nobody mutes a person who was erased, an account's or upstream")
+    func erased() throws {
+        let stage = try PrivateStage(true)
+        choose(stage)
+        for name in ["bob", "r@b"] {
+            stage.harness.perform { bridge, now in
+                for person in bridge.people(called: name, isAccount: false) { _ = bridge.erase(person, now: now) }
+            }
+        }
+        #expect(ask(stage, 1, "mute") == ["You do not hear guest."])
+        stage.restart()
+        stage.enter(1, "ann", as: "ann", caps: "")
+        #expect(ask(stage, 1, "mute") == ["You do not hear guest."])
+    }
+
     @Test("in memory it ends with the process")
     func forgotten() throws {
         let stage = try PrivateStage(false)

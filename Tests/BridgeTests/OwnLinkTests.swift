@@ -7,6 +7,7 @@ import JSONText
 import Testing
 
 @testable import BridgeCore
+@testable import ChatBridge
 @testable import IRCServer
 @testable import Rooms
 @testable import Upstream
@@ -195,6 +196,38 @@ struct OwnLinkTests {
         #expect(stage.sent() == ["-1 message Alice B: later"])
         #expect(stage.said(2) == ["alice: later"])
         #expect(stage.heard(1).contains { $0.hasSuffix("Your own link to chat.example is back.") })
+    }
+
+    @Test("a room that the operator disables leaves the account's own link alone")
+    func disabled() throws {
+        let stage = try stage()
+        stage.harness.perform { bridge, now in #expect(bridge.disable("lobby", now: now) == true) }
+        #expect(!stage.room.link.isUp && stage.own?.link.isUp == true)
+        stage.harness.send(2, "PRIVMSG #lobby :later")
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        #expect(stage.sent() == ["-1 message Alice B: hello"])
+        #expect(stage.said(2) == ["alice: hello"])
+    }
+
+    @Test("who watches the room is told whose link it is, where it is not the room's")
+    func watched() throws {
+        let stage = try stage()
+        var passages: [String] = []
+        stage.harness.perform { bridge, _ in
+            bridge.watch(
+                passages: { passage in
+                    let line = JSONValue.object(passage.json ?? [])
+                    passages.append(["flow", "account", "text"].map { line[$0]?.string ?? "-" }.joined(separator: " "))
+                }, frames: nil)
+        }
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        stage.harness.send(2, "PRIVMSG #lobby :hi")
+        stage.relay("57", "hello", by: "Alice B", over: OwnLinkStage.own)
+        #expect(
+            passages == [
+                "irc-in - hello", "backend-out alice hello", "irc-out - hello", "irc-in - hi", "backend-out - <bob> hi",
+                "irc-out - hi", "backend-in alice hello",
+            ])
     }
 
     @Test("a message that waited too long fails and is never sent")

@@ -170,6 +170,23 @@ struct StoreErasureTests {
         }
     }
 
+    @Test("one that fails for a full disk is completed by the same command, once there is room")
+    func fullDisk() async throws {
+        let stage = try StoreStage()
+        await stage.submitAndSettle([.message(.lobby, Self.message(1))])
+        await stage.sql("PRAGMA max_page_count = 1")
+        // Written before it, and too long for the rest of the file.
+        stage.submit([.message(.lobby, .plain(2, text: String(repeating: "x", count: 50_000)))])
+        await #expect(throws: StoreFailure.self) { try await erase(Self.ada, stage) }
+        #expect(try await stage.messages(.lobby).map(\.isErased) == [false, false])
+        await stage.sql("PRAGMA max_page_count = 1000000")
+        await stage.settle()
+        #expect(stage.conditions == [.failing("the disk is full"), .sound])
+        #expect(try await erase(Self.ada, stage).messages == 1)
+        #expect(try await stage.messages(.lobby).map(\.isErased) == [true, false])
+        #expect(try traces(stage.folder) == 0)
+    }
+
     @Test("a program that reads the database all the time makes it incomplete, and it says so")
     func reader() async throws {
         let stage = try StoreStage()
