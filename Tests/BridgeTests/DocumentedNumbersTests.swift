@@ -9,6 +9,7 @@ import Upstream
 @testable import IRCServer
 @testable import Identities
 @testable import Rooms
+@testable import Store
 
 /// Numbers of constants, which no test of a behaviour reaches by counting.
 @Suite("Numbers in the documents are those of the program")
@@ -44,7 +45,7 @@ struct DocumentedNumbersTests {
         ("docs/BACKENDS.md", "\(BackendLimits().callsAtOnce) at a time, \(BackendLimits().callsWaiting) waiting"),
         ("docs/BACKENDS.md", "rooms that a backend lists | \(grouped(BackendListing.maxRooms)) |"),
         ("docs/backends/custom.md", "one of more than \(grouped(CatchUp.maxForward)) messages is left out"),
-        ("docs/MIRRORS.md", "newest \(StoredMirrored.perMirror) messages that mirrors have brought"),
+        ("docs/MIRRORS.md", "newest \(MirrorService.firstsPerRoom) messages that mirrors have brought to a room"),
         (
             "docs/SECURITY.md",
             "\(seconds(CatchUp.patience)) s, \(CatchUp.maxHeldEvents) events, \(CatchUp.maxHeldBytes >> 20) MiB; "
@@ -52,6 +53,25 @@ struct DocumentedNumbersTests {
         ),
         ("README.md", "Of an outage the newest \(CatchUp.maxShown) come"),
         ("README.md", "the newest \(LimitSettings().backlog) (`backlog`)"),
+        (
+            "docs/ADMIN.md",
+            "At most \(AdminLimits.maxConnections) connections; a request has at most "
+                + "\(AdminLimits.maxRequestBytes >> 10) KiB, and at most \(AdminLimits.maxWaiting) may wait"
+        ),
+        (
+            "docs/ADMIN.md",
+            "the newest \(AdminService.defaultHistoryLimit), or \(grouped(Int(AdminService.maxHistoryLimit))) with "
+                + "`since`"
+        ),
+        ("docs/ADMIN.md", "in transactions of \(StoreEraser.sliceCount) messages"),
+        (
+            "docs/FEATURES.md",
+            "at most \(LimitSettings().multilineMaxLines) lines and \(LimitSettings().multilineMaxBytes >> 10) KiB of "
+                + "a message"
+        ),
+        ("docs/FEATURES.md", "among the room's last \(RecentLog.capacity)"),
+        ("docs/MIRRORS.md", "those among the room's last \(StoredState.messagesPerRoom)"),
+        ("docs/RELIABILITY.md", "buffered in memory, up to \(StoreSettings.defaultInboxBytes >> 20) MiB"),
     ]
 
     private static func seconds(_ duration: Duration) -> Int64 { duration.components.seconds }

@@ -215,7 +215,7 @@ final class MirrorService: ConnectionlessLoopClient {
 
     // MARK: - What came by another way
 
-    private static let firstsPerRoom = 5000
+    static let firstsPerRoom = 5000
 
     /// Whether a mirror has brought a message to a room already, perhaps another mirror.
     func hasFirst(_ first: String?, in room: String) -> Bool {
