@@ -98,11 +98,15 @@ struct ReactionTests {
     func unsupported() throws {
         let (stage, msgid) = try stage(ActionsStubDialect(says: ["message"]))
         stage.harness.send(1, "@label=9;+reply=\(msgid);+draft/react=👍 TAGMSG #lobby")
+        let first = lines(stage)
         #expect(
-            lines(stage).filter { !$0.hasPrefix("C1") } == [
+            first.filter { !$0.hasPrefix("C1") } == [
                 "C2< " + said("alice", msgid, "+draft/react=👍"),
                 "C3< :bridge NOTICE #lobby :*** alice reacted with 👍 to Remy's: soup",
             ])
+        // Its author hears so once: not with the next one below.
+        let told = first.filter { $0.contains(" NOTE TAGMSG REACTION_NOT_RELAYED ") }
+        #expect(told.map { $0.hasPrefix("C1< ") && $0.contains(":chat.example knows no reactions, so ") } == [true])
         // When the backend cannot be reached it is no less.
         stage.harness.closeUpstream(0, code: 1001, reason: "")
         _ = stage.happened()

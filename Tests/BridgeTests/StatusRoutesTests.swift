@@ -221,6 +221,31 @@ struct StatusRoutesTests {
         #expect(found.map { "\($0.level.rawValue) \($0.subject): \($0.text)" } == (expected.map { [$0] } ?? []))
     }
 
+    @Test(
+        "a mirror whose tool takes nothing is told, and is worse where that has no place for it any more",
+        arguments: [
+            (.idle, nil, []),
+            (
+                .away, "the server answered 503",
+                ["warning mirror team: the tool has taken nothing for 6 min: the server answered 503"]
+            ),
+            (
+                .closed, "the server answered 404",
+                ["error mirror team: the tool has taken nothing for 6 min: the server answered 404"]
+            ),
+        ] as [(MirrorStatus.State, String?, [String])])
+    func mirrors(_ state: MirrorStatus.State, _ reason: String?, _ expected: [String]) throws {
+        var configuration = MirrorConfiguration()
+        (configuration.name, configuration.kind, configuration.rooms) = ("team", .json, ["lobby"])
+        let mirror = Mirror(
+            try MirrorPlan(configuration, installation: "i", environment: testEnvironment()), after: nil, stored: [],
+            underWay: [], random: AnyRandomNumberGenerator(SeededGenerator(seed: 1)))
+        var status = MirrorStatus(mirror, NetworkDriver { _ in })
+        (status.state, status.since, status.reason) = (state, reason.map { _ in Self.ago(370) }, reason)
+        let found = StatusTrouble.all(try Self.status(), certificates: [], mirrors: [status])
+        #expect(found.map { "\($0.level.rawValue) \($0.subject): \($0.text)" } == expected)
+    }
+
     @Test("certificates are told from two weeks before their end, behind what is worse")
     func certificates() throws {
         let at = try Self.status().at.milliseconds / 1000
@@ -396,6 +421,12 @@ struct StatusServiceTests {
         #expect(!metrics.contains("room="))
         #expect(try await Self.talk(stage, port, "/status?token=0123456789abcdef").hasPrefix("HTTP/1.1 200"))
         #expect(try await Self.talk(stage, port, "/healthz").hasPrefix("HTTP/1.1 200"))
+        var readiness = ""
+        for _ in 0..<10_000 where !readiness.hasPrefix("HTTP/1.1 200") {
+            readiness = try await Self.talk(stage, port, "/readyz")
+            try #require(!readiness.hasPrefix("HTTP/1.1 401"))
+        }
+        #expect(readiness.hasPrefix("HTTP/1.1 200"))
         service.shutdown()
         await service.waitUntilStopped()
         studio.stop()

@@ -1,9 +1,10 @@
 import BridgeTestSupport
 import ChatModel
 import JSONText
-import Studio
 import Testing
 import WireBytes
+
+@testable import Studio
 
 /// The studio over HTTP: its page, and the calls of `jwt-rooms`.
 @Suite struct StudioRequestTests {
@@ -128,6 +129,14 @@ import WireBytes
         #expect(desk.ask("POST", "/api/auth/refresh", body: refresh).status == 401)
     }
 
+    @Test("a token ends after 30 minutes", arguments: [(29 * 60, 200), (30 * 60, 401)] as [(Int64, Int)])
+    func tokensEnd(_ age: Int64, _ status: Int) {
+        let desk = Desk()
+        let token = desk.logIn("ada")
+        desk.stage.wall = ChatTimestamp(milliseconds: StudioStage.wall.milliseconds + age * 1000)
+        #expect(desk.ask("GET", "/api/auth/me", token: token).status == status)
+    }
+
     struct RefusalRow: CustomTestStringConvertible, Sendable {
         var testDescription: String { "\(method) \(target)" }
         var method: String
@@ -199,6 +208,24 @@ import WireBytes
         #expect(unread() == .integer(0))
     }
 
+    @Test("a room has 20,000 messages at most, then its oldest go")
+    func dropsOldMessages() {
+        var room = StudioRoom(number: 1, name: "lobby", createdAt: StudioStage.wall)
+        func append(_ numbers: ClosedRange<Int64>) {
+            for number in numbers {
+                room.append(
+                    StudioMessage(
+                        number: number, id: ChatID("m\(number)"), sender: ChatPerson(name: "Ada"),
+                        at: StudioStage.wall, text: ""))
+            }
+        }
+        append(1...20_000)
+        #expect(room.messages.count == 20_000 && room.message(ChatID("m1")) != nil)
+        append(20_001...20_001)
+        #expect(room.messages.count <= 20_000 && room.message(ChatID("m1")) == nil)
+        #expect(room.messages.last?.number == 20_001 && room.message(ChatID("m20000")) != nil)
+    }
+
     @Test("reactions over HTTP change the message; one of each person")
     func reacts() throws {
         let desk = Desk()
@@ -242,6 +269,17 @@ import WireBytes
         #expect(file.body == "not\r\n--really")
         #expect(file.head.contains("Content-Type: image/png") && file.head.contains("Content-Disposition: inline"))
         #expect(file.head.contains("nosniff"))
+    }
+
+    @Test("files are 256 MiB in memory at most, then the oldest go")
+    func dropsOldFiles() {
+        var files = StudioFiles()
+        // One memory for all of them.
+        let bytes = [UInt8](repeating: 0, count: 16 << 20)
+        for number in 1...16 { files.add(StudioFile(name: "\(number)", mime: "text/plain", bytes: bytes)) }
+        #expect(files["1"] != nil)
+        files.add(StudioFile(name: "17", mime: "text/plain", bytes: [0]))
+        #expect(["1", "2", "16", "17"].map { files[$0] != nil } == [false, true, true, true])
     }
 
     @Test(

@@ -108,8 +108,9 @@ final class StudioStage {
     private(set) var stored: [String] = []
     var now = MonotonicInstant(nanoseconds: 0)
 
-    /// The time of day of everything.
+    /// The time of day, of everything unless a test moves it.
     static let wall = ChatTimestamp(milliseconds: 1_763_695_136_500)
+    var wall = StudioStage.wall
 
     init(_ settings: StudioSettings = StudioSettings()) {
         server = StudioServer(settings, key: [UInt8](repeating: 7, count: 32), at: Self.wall)
@@ -134,23 +135,23 @@ final class StudioStage {
     }
 
     func feed(_ id: UInt64, _ slice: ByteSlice) {
-        run(slice.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now, at: Self.wall) })
+        run(slice.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now, at: wall) })
     }
 
     func feed(_ id: UInt64, _ bytes: [UInt8]) {
-        run(bytes.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now, at: Self.wall) })
+        run(bytes.withUnsafeBytes { server.bytesReceived(StudioPeerID(rawValue: id), $0, now: now, at: wall) })
     }
 
     func feed(_ id: UInt64, _ text: String) { feed(id, ByteSlice(text)) }
 
-    func leave(_ id: UInt64) { run(server.peerClosed(StudioPeerID(rawValue: id), at: Self.wall)) }
+    func leave(_ id: UInt64) { run(server.peerClosed(StudioPeerID(rawValue: id), at: wall)) }
 
     func advance(by time: Duration) {
         now = now + time
         run(server.deadlineReached(now: now))
     }
 
-    func broadcast(_ text: String, to room: String) { run(server.broadcast(Array(text.utf8), to: room, at: Self.wall)) }
+    func broadcast(_ text: String, to room: String) { run(server.broadcast(Array(text.utf8), to: room, at: wall)) }
 
     func startRecording() { server.startRecording() }
     func replay(_ change: String) { server.replay(change) }

@@ -74,6 +74,9 @@ struct TemplateRoomTests {
         harness.takeOutputs().compactMap { if case .upstream(room, let event) = $0 { event } else { nil } }
     }
 
+    private static let hello =
+        #"{"event":"message","message_id":"m","sender_id":"s","sender_name":"Remy","body":"hello","sent_at":1795262400}"#
+
     // MARK: - Opening
 
     @Test("a joined channel opens the backend's room of that name, and messages cross it")
@@ -84,10 +87,7 @@ struct TemplateRoomTests {
         let outputs = harness.takeOutputs()
         #expect(outputs.contains(.upstream(room: 1, .detail("GET /ws/Attic"))))
         #expect(outputs.contains(.line(client: 1, Array(":n1!~u@bridge JOIN #Attic".utf8))))
-        harness.sendFrame(
-            1,
-            #"{"event":"message","message_id":"m","sender_id":"s","sender_name":"Remy","body":"hello","sent_at":1795262400}"#
-        )
+        harness.sendFrame(1, Self.hello)
         #expect(harness.takeLines(1) == [":Remy!chat@main JOIN #Attic", ":Remy!chat@main PRIVMSG #Attic :hello"])
         harness.send(1, "PRIVMSG #attic :hi")
         #expect(
@@ -399,10 +399,7 @@ struct TemplateRoomTests {
         let harness = try Self.harness()
         Self.enter(harness, 1)
         harness.send(1, "JOIN #attic")
-        harness.sendFrame(
-            1,
-            #"{"event":"message","message_id":"m","sender_id":"s","sender_name":"Remy","body":"hello","sent_at":1795262400}"#
-        )
+        harness.sendFrame(1, Self.hello)
         harness.send(1, "PART #attic")
         harness.advance(by: .seconds(299))
         #expect(harness.bridge.rooms.count == 2)
@@ -421,6 +418,22 @@ struct TemplateRoomTests {
         harness.bridge.upstreamConnected(RoomID(index: -1), now: harness.clock.now)
         #expect(harness.bridge.room(RoomID(index: 2))?.link.isUp == true)
         #expect(harness.violations == [])
+    }
+
+    @Test("what is counted of a room begins at 0 when it is opened, also again")
+    func counts() throws {
+        let harness = try Self.harness()
+        Self.enter(harness, 1)
+        func counted() -> Int? { harness.bridge.status(now: harness.clock.now).rooms.last?.messagesIn }
+        for open in [1, 2] {
+            harness.send(1, "JOIN #attic")
+            #expect(harness.bridge.rooms.map(\.id.index) == [0, open])
+            #expect(counted() == 0)
+            harness.sendFrame(open, Self.hello)
+            #expect(counted() == 1)
+            harness.send(1, "PART #attic")
+            harness.advance(by: .seconds(303))
+        }
     }
 
     @Test("whoever comes back in time finds the link as it was")

@@ -406,6 +406,9 @@ struct ConfigurationTests {
                 "configuration: no file found (looked for chatbridge.toml, /etc/chatbridge/chatbridge.toml) and "
                     + "CHATBRIDGE_UPSTREAM_URL is not set; name a file with --config, or try \"chatbridge demo\""
             ])
+        #expect(
+            problems("[server]\nname = \"irc.example.org\"")
+                == ["chatbridge.toml: there is no [[rooms]], so nothing to connect to"])
         #expect(problems(nil, request: ConfigurationRequest(needsRooms: false)) == [])
         #expect(
             problems(nil, request: ConfigurationRequest(path: "/x.toml")) == ["--config: there is no file \"/x.toml\""])
