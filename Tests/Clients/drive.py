@@ -261,6 +261,34 @@ def irssi_tls(drive):
     screen.enter("/quit")
 
 
+def irssi_network(drive):
+    """As docs/IRC.md has it: written once, irssi comes back by itself the next time."""
+    need("irssi")
+    drive.nick = ALICE
+    screen = drive.start_terminal("irssi --home=%s/irssi" % drive.directory)
+    screen.expect("[(status)]")
+    lines = [
+        "/network add -nick me -sasl_username me@phone -sasl_password PASSWORD -sasl_mechanism PLAIN chat",
+        "/server add -auto -network chat 127.0.0.1 6667",
+        "/set server_reconnect_time 10s", "/set show_server_time on", "/save",
+    ]
+    page = pathlib.Path(__file__, "../../../docs/IRC.md").resolve().read_text(encoding="utf-8")
+    assert "\n```\n%s\n```\n" % "\n".join(lines) in page, "docs/IRC.md has other lines"
+    for line in lines:
+        line = line.replace("-nick me", "-nick " + ALICE).replace("me@phone", ALICE + "@phone")
+        screen.enter(line.replace("PASSWORD", PASSWORD).replace("6667", str(drive.port)))
+    screen.expect("Saved configuration to file")
+    screen.enter("/quit")
+    drive.terminal.stop()
+    screen = drive.start_terminal("irssi --home=%s/irssi" % drive.directory)
+    screen.expect("Welcome")
+    screen.enter("/join " + CHANNEL)
+    wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
+    screen.expect("[%s]" % CHANNEL)
+    drive.talk(screen.screen, screen.enter, takes_times=True)
+    screen.enter("/quit")
+
+
 def times_beside(screen, drive):
     """How long after the lines of before were said irssi shows them, in seconds."""
     day = time.strftime("%Y-%m-%d ", time.gmtime(drive.before_at))
@@ -432,6 +460,7 @@ CLIENTS = {
     "irssi": irssi,
     "irssi-server-time": functools.partial(irssi, shows_server_time=True),
     "irssi-tls": irssi_tls,
+    "irssi-network": irssi_network,
     "weechat": weechat,
     "weechat-headless": weechat_headless,
     "ii": ii,
