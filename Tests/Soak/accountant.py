@@ -555,8 +555,9 @@ def account(run):
     readings = {client: Reading(client, record, run.deaths) for client, record in run.records.items()}
     logs = {room: Log(room, run.logs.get(room, [])) for room in EVERY_ROOM}
     sent = {one.key: one for reading in readings.values() for one in reading.sent}
+    given = _given(readings, run.max_age)
     for room, log in logs.items():
-        _log(result, room, log, sent, clock)
+        _log(result, room, log, sent, given, clock)
     _up(result, logs, readings, run)
     unkept = _unkept(readings, clock)
     for room, log in logs.items():
@@ -567,7 +568,7 @@ def account(run):
         late = _late(log, readings, heard)
         behind = {client: reading.behind_rows(log) for client, reading in readings.items()}
         result.count("came late", "down", room, len(late.union(*behind.values())))
-        given_up = _given_up(log, readings, heard, run.max_age)
+        given_up = _given_up(log, given, heard)
         log.forgotten = _forgotten(log, readings, unkept, run.deaths)
         # What those who are shown everything were shown where.
         orders = [
@@ -591,8 +592,9 @@ def account(run):
     return result
 
 
-def _log(result, room, log, sent, clock):
-    """What the log says by itself: authors, texts, times and order of what came from IRC."""
+def _log(result, room, log, sent, given, clock):
+    """What the log says by itself: authors, texts, times and order of what came from IRC. What came after its author was told
+    that nobody knows has no place among what the author said later, which did not wait for it."""
     for entry in log.strangers:
         result.find("wrong text", "up", room, entry["sender"], "logged %r, which nobody said" % entry["text"][:80])
     ids, order, known = {}, collections.defaultdict(list), {}
@@ -605,7 +607,8 @@ def _log(result, room, log, sent, clock):
             result.find("doubled", "up", room, key.author, "%s is logged as %s and %s" % (name, ids[key], entry["id"]))
             continue
         ids[key] = entry["id"]
-        order[key.author].append(key)
+        if entry["at"] <= given.get(key, entry["at"]):
+            order[key.author].append(key)
         said = sent.get(key)
         expected = plan.said_by(person, said.text) if said else None
         if entry["text"] != expected or key.room != room:
@@ -1022,9 +1025,8 @@ def _forgotten(log, readings, unkept, deaths):
     return forgotten
 
 
-def _given_up(log, readings, heard, max_age):
-    """Keys of what was first shown after its author was told that nobody knows whether it is there, or was gone, if a guest:
-    the author's later messages do not wait for it."""
+def _given(readings, max_age):
+    """{key: when its author was told that nobody knows whether it is there, or was gone, if a guest}"""
     given = {}
     for reading in readings.values():
         for key, at in reading.told_at.items():
@@ -1032,6 +1034,11 @@ def _given_up(log, readings, heard, max_age):
         for one in reading.sent:
             if reading.is_gone(one, max_age):
                 given.setdefault(one.key, one.at + max_age * 1000)
+    return given
+
+
+def _given_up(log, given, heard):
+    """Keys of what was first shown after it was given up: the author's later messages do not wait for it."""
     return {key for key, at in given.items() if key in log.order and heard.get(key, 0) > at}
 
 

@@ -525,6 +525,7 @@ class Audit:
             for key, said in client.said.items():
                 if self.is_out_of_reach(client, said):
                     given.setdefault(key, said.t + self.plan["max_age"] * 1000)
+        self.given = given
         self.given_up = {key for key, t in given.items() if self.first_shown.get(key, 0) > t}
         self.loose = self.late | self.twice | self.given_up
         # {(room, (from, to) or text): [(first, last)]}: the true times that a gap covers.
@@ -886,7 +887,9 @@ class Audit:
             if not message.is_from_irc:
                 continue
             client, said = self.clients.get(message.author), self.said.get(message.key)
-            if message.key[1] == room.name and message is room.by_key[message.key][0]:
+            # Its author's later messages did not wait for one that nobody knew of, and that came after all.
+            is_given_up = message.logged > self.given.get(message.key, message.logged)
+            if message.key[1] == room.name and message is room.by_key[message.key][0] and not is_given_up:
                 numbers[message.author].append(message)
             if client is None or said is None:
                 self.find("up", "wrong text", room.wire, "%r is in the log of %s, and nobody said it" % (
@@ -1161,6 +1164,8 @@ class Audit:
         a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
         by their times like all others.
 
+        A line's own time stands too where the last millisecond of the 60 s is taken.
+
         A room remembers the last lines alone. A clock that is set back by an hour shows the times of those once more that it
         remembers no longer. STRICT: what a client was not shown does not count among them.
         """
@@ -1179,7 +1184,7 @@ class Audit:
                 least, taken, is_ahead = self.dated(room, one, there, client)
                 newest = every if one.time > taken + MOST else right
                 at = bisect.bisect_right(newest, least + MOST - 1)
-                if at and newest[at - 1] >= one.time and not (
+                if at and newest[at - 1] >= one.time and not is_full(every, least, one.time) and not (
                         one.page and one.key not in self.first_shown_live and there and one.time == there[0].said_at):
                     found.setdefault((name_of(one), one.time), "%s in %s got %s with %d, %d ms %s a line before it" % (
                         client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
@@ -1645,6 +1650,16 @@ def in_its_order(stream, key=name_of):
             found.pop(name, None)
             found[name] = one
     return list(found.values())
+
+
+def is_full(times, least, time):
+    """Whether a line of then could not be raised above the others by at most 60 s: of `times`, sorted, two have the last
+    milliseconds. Its own time was from `least` to `time`, which it shows: it or the next one that was free."""
+    def has(one):
+        at = bisect.bisect_left(times, one)
+        return at < len(times) and times[at] == one
+
+    return any(has(own + MOST - 1) and has(own + MOST) for own in range(max(least, time - REMEMBERED), time + 1))
 
 
 def misplaced(numbers):

@@ -360,6 +360,27 @@ class AccountantTests(unittest.TestCase):
         self.assertEqual(len(story.account().of("reordered")), 3)
         self.assertEqual([f.direction for f in story.account().of("reordered")].count("up"), 1)
 
+    def test_what_was_given_up_and_came_after_all_has_no_place_among_its_author_s(self):
+        line = ":r FAIL PRIVMSG UNCERTAIN #loft :It is not known whether this was delivered: %s words"
+        for told_at, is_right in (("before", True), ("after", False), (None, False)):
+            with self.subTest(told_at=told_at):
+                story = Story(rooms=("loft",)).talk()
+                key = Key("alice@one", "loft", 4)
+                story.say(key)
+                if told_at == "before":
+                    story.line("alice@one", "<", line % key_text(key))
+                story.pass_on(Key("alice@one", "loft", 5))
+                entry = story.log(key, sent_at=story.now - 2000)
+                for client in story.records:
+                    story.show(entry, client)
+                if told_at == "before":
+                    story.line(
+                        "alice@one", "<", ":r NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + key_text(key))
+                if told_at == "after":
+                    story.line("alice@one", "<", line % key_text(key))
+                self.assertEqual(
+                    [finding.direction for finding in story.account().of("reordered")], [] if is_right else ["up"])
+
     def test_another_sender_or_id_is_a_wrong_author(self):
         story = Story().talk()
         key = Key("alice@one", "reef", 4)

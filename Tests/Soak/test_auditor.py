@@ -882,6 +882,22 @@ def kept_after_all(is_late=False):
     return run.finish()
 
 
+def behind(is_told):
+    """A message that comes to the backend behind what its author said later."""
+    run = spoken()
+    key = run.irc("bob@desk", "loft", log=False, show=False)
+    sent, text = run.sent, auditor.named(key) + " words"
+    if is_told:
+        run.tell("bob@desk", key, "It is not known whether this was delivered", "UNCERTAIN")
+    run.irc("bob@desk", "loft")
+    run.tick(2000)
+    run.log("loft", "bob", ROOMS["loft"]["spoken"].replace("{nick}", "bob").replace("{text}", text), sent, None)
+    run.line("loft", key, "bob", "bob", text, run.logs["loft"][-1]["said_at"], "bob@desk")
+    if is_told:
+        run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(key))
+    return run
+
+
 def whole():
     return spoken().finish()
 
@@ -918,6 +934,18 @@ class Clean(unittest.TestCase):
         run.tell("bob@desk", key)
         run.note("bob@desk", "<", ":relay NOTE PRIVMSG DELIVERED_LATE #loft :It arrived after all: " + auditor.named(key))
         self.check(run.finish())
+
+    def test_given_up_and_behind_what_was_said_later(self):
+        self.check(behind(is_told=True).finish())
+
+    def test_no_time_is_free_within_a_minute(self):
+        # Of lines of before, from when a line's own time was, and what it shows.
+        for times, least, time, expected in (
+                ((1000, 60_999, 61_000), 1000, 1000, True), ((1000, 60_999, 61_000), 1000, 1001, True),
+                ((1000, 60_999), 1000, 1001, False), ((1000, 61_000), 1000, 1001, False),
+                ((1000, 61_000, 61_001), 1000, 1000, False), ((1000, 61_000, 61_001), 1000, 1001, True)):
+            with self.subTest((times, least, time)):
+                self.assertEqual(auditor.is_full(times, least, time), expected)
 
     def test_not_accepted(self):
         run = spoken()
@@ -1285,6 +1313,9 @@ class Broken(unittest.TestCase):
             one[field], other[field] = other[field], one[field]
         broken, _ = run.audit()
         self.assertIn(("up", "reordered", "past"), broken)
+
+    def test_reordered_up_and_not_given_up(self):
+        self.check(behind(is_told=False).finish(), ("up", "reordered", "live"))
 
     def test_wrong_author_up(self):
         for field, value in (("sender", "bob"), ("sender_id", "another"), ("sender_id", "id of bob"), ("alias", "bob")):
