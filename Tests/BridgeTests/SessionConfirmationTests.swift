@@ -148,6 +148,19 @@ struct SessionConfirmationTests {
         #expect(stage.room.recent.entry(upstreamID: ChatID("72")) != nil)
     }
 
+    @Test("a backend whose ids begin anew confirms nothing and says nothing new: what has an id that was seen was seen")
+    func idsBeginAnew() throws {
+        let stage = try Self.stage(.echoByID, .server) { $0.returnsClientIDs = true }
+        stage.backend(S.message("1", "before"))
+        #expect(stage.said(2) == ["ann: before"])
+        let frame = Self.say("hello", stage)
+        stage.backend(Self.echo(frame, id: "1", ref: Self.id(frame)))
+        stage.backend(S.message("1", "after"))
+        #expect(stage.said(2) == [] && stage.room.lane.outbox.count == 1)
+        stage.backend(Self.echo(frame, id: "2", ref: Self.id(frame)))
+        #expect(stage.said(2) == ["bob: hello"] && stage.room.lane.outbox.isEmpty)
+    }
+
     @Test("a receipt names our id; in any state, since who read it has it", arguments: ["sent", "delivered", "read"])
     func receipt(state: String) throws {
         let stage = try Self.stage(.receipt, .client)
