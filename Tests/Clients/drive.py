@@ -240,12 +240,25 @@ settings = { core = { real_name = "Irssi"; user_name = "irssi"; nick = "%s"; set
     screen.enter("/quit")
 
 
-def irssi_tls(drive):
-    """As README has it: with an account, to a server whose certificate is its own."""
+def irssi_of_alice(drive):
     need("irssi")
     drive.nick = ALICE
     screen = drive.start_terminal("irssi --home=%s/irssi" % drive.directory)
     screen.expect("[(status)]")
+    return screen
+
+
+def join_and_talk(drive, screen):
+    screen.enter("/join " + CHANNEL)
+    wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
+    screen.expect("[%s]" % CHANNEL)
+    drive.talk(screen.screen, screen.enter, takes_times=True)
+    screen.enter("/quit")
+
+
+def irssi_tls(drive):
+    """As README has it: with an account, to a server whose certificate is its own."""
+    screen = irssi_of_alice(drive)
     where = "127.0.0.1 %d %s:%s %s" % (drive.tls_port, ALICE, PASSWORD, ALICE)
     # irssi 1.4 looks at the certificate only if it is told to.
     screen.enter("/connect -tls -tls_verify " + where)
@@ -254,19 +267,12 @@ def irssi_tls(drive):
     assert "Welcome" not in screen.screen(), "it was trusted:\n" + screen.screen()
     screen.enter("/connect -tls -notls_verify " + where)
     screen.expect("Welcome")
-    screen.enter("/join " + CHANNEL)
-    wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
-    screen.expect("[%s]" % CHANNEL)
-    drive.talk(screen.screen, screen.enter, takes_times=True)
-    screen.enter("/quit")
+    join_and_talk(drive, screen)
 
 
 def irssi_network(drive):
     """As docs/IRC.md has it: written once, irssi comes back by itself the next time."""
-    need("irssi")
-    drive.nick = ALICE
-    screen = drive.start_terminal("irssi --home=%s/irssi" % drive.directory)
-    screen.expect("[(status)]")
+    screen = irssi_of_alice(drive)
     lines = [
         "/network add -nick me -sasl_username me@phone -sasl_password PASSWORD -sasl_mechanism PLAIN chat",
         "/server add -auto -network chat 127.0.0.1 6667",
@@ -280,13 +286,12 @@ def irssi_network(drive):
     screen.expect("Saved configuration to file")
     screen.enter("/quit")
     drive.terminal.stop()
-    screen = drive.start_terminal("irssi --home=%s/irssi" % drive.directory)
+    # A tmux of its own: the one before may still be on its way out.
+    again = os.path.join(drive.directory, "again")
+    os.mkdir(again)
+    screen = drive.terminal = Terminal(again, "irssi --home=%s/irssi" % drive.directory)
     screen.expect("Welcome")
-    screen.enter("/join " + CHANNEL)
-    wait_until(lambda: drive.observer.drain() or joined(drive), "irssi joins")
-    screen.expect("[%s]" % CHANNEL)
-    drive.talk(screen.screen, screen.enter, takes_times=True)
-    screen.enter("/quit")
+    join_and_talk(drive, screen)
 
 
 def times_beside(screen, drive):
