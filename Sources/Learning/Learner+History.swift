@@ -90,7 +90,7 @@ extension Learner {
         for (pointer, array) in Self.lists(in: call.answer) {
             guard let fields = fieldsOfRows(array) else { continue }
             let hasID = fields.pointers["id"] != nil
-            let (address, page) = address(call.url, hasID: hasID)
+            let (address, page) = address(call.url, hasID: hasID, beginning: beginning(array, fields))
             if !hasID, !cursors.isEmpty {
                 reason(
                     "history: its rows have no id that other frames or calls name, so it is not asked from a message on"
@@ -108,6 +108,16 @@ extension Learner {
             return true
         }
         return false
+    }
+
+    /// The place for the beginning of everything, `since=0`: what rows have, as numbers; nil: they tell neither.
+    private func beginning(_ array: [JSONValue], _ fields: LearnedFields) -> String? {
+        let rows = array.map { LearnedFrame(element: $0) }
+        func areNumbers(_ field: String, from least: Int64) -> Bool {
+            guard let pointer = fields.pointers[field] else { return false }
+            return rows.allSatisfy { $0.text(pointer).flatMap { Int64($0) }.map { $0 >= least } ?? false }
+        }
+        return areNumbers("id", from: 0) ? "after" : areNumbers("at", from: 100_000_000_000) ? "since_ms" : nil
     }
 
     private func isNewestFirst(_ array: [JSONValue], _ fields: LearnedFields) -> Bool {
@@ -167,7 +177,9 @@ extension Learner {
     }
 
     /// The path with places for what differs, and the server's page.
-    private func address(_ url: String, hasID: Bool) -> (String, page: Int64?) {
+    ///
+    /// - Parameter beginning: the place that 0 has where the rest is asked for; nil: it has none.
+    private func address(_ url: String, hasID: Bool, beginning: String?) -> (String, page: Int64?) {
         var rest = Self.withoutToken(url).url[...]
         if let scheme = rest.firstRange(of: "://") {
             let path = rest[scheme.upperBound...]
@@ -186,6 +198,7 @@ extension Learner {
             default: break
             }
             if let place = Self.place(name, of: value) {
+                if value == "0", !place.name.hasPrefix("before") { return beginning.map { "\(name)={?\($0)}" } ?? "" }
                 return place.namesMessage && !hasID ? "" : "\(name)={?\(place.name)}"
             }
             return value == room ? "\(name)={room}" : whole

@@ -8,6 +8,7 @@ extension Learner {
             return reason(
                 "message: no frame with \(LearnMark.own) or \(LearnMark.other) came in, and none that looks like one")
         }
+        hasMessages = true
         let frames = messageFrames(text)
         let group = LearnedGroup(frames: frames)
         if let kind = evidence.kind, let value = frames.first?.text(kind) { messageKind = (kind, value) }

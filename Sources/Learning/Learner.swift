@@ -23,6 +23,8 @@ public struct Proposal: Equatable, Sendable {
     public var token: Token
     /// The guesses in words.
     public var reasons: [String]
+    /// A message came in: there is a rule for those.
+    public var hasMessages: Bool
 
     public var text: String { PrettyJSON.text(description) }
 }
@@ -39,6 +41,7 @@ public struct Learner {
     private(set) var templates: [(key: String, template: JSONValue)] = []
     private(set) var settings: [(key: String, value: JSONValue)] = []
     private(set) var reasons: [String] = []
+    var hasMessages = false
     /// Ids of messages that the recording names.
     var messageIDs: Set<String> = []
     /// Ids of the app's messages that came back, by the frame that sent them.
@@ -228,7 +231,8 @@ public struct Learner {
         if !templates.isEmpty { members.append(.init("encode", .object(templates.map { .init($0.key, $0.template) }))) }
         return Proposal(
             description: .object(members), room: room, roomTitle: roomTitle(),
-            url: evidence.recording.url.map { Self.withoutToken($0).url }, token: token, reasons: reasons)
+            url: evidence.recording.url.map { Self.withoutToken($0).url }, token: token, reasons: reasons,
+            hasMessages: hasMessages)
     }
 
     /// Ignores answers that do not say what they are; nil: there are none, or nothing tells them from other frames.

@@ -317,6 +317,33 @@ struct LearnerTests {
         #expect(other.reasons.contains { $0.contains("no id") })
     }
 
+    @Test(
+        "a call for all since the beginning goes on from what rows have as numbers",
+        arguments: [
+            (#""id":N,"ts":1796028138000"#, "&since={?after}"),
+            (#""id":"pN","ts":1796028138000"#, "&since={?since_ms}"),
+            (#""id":"pN","ts":1796028138"#, ""), (#""id":"pN","ts":"2026-11-30T10:00:00Z""#, ""),
+        ])
+    func sinceBeginning(_ row: String, _ query: String) throws {
+        func id(_ number: Int) -> String { row.contains(#""pN""#) ? "\"p\(number)\"" : "\(number)" }
+        let rows = (1...3).map { #"{\#(row.replacing("N", with: "\($0)")),"text":"old \#($0)","from":"bob"}"# }
+        let proposal = try Self.proposal(
+            """
+            {"dir":"out","frame":{"type":"say","text":"learn-1"}}
+            {"dir":"in","frame":{"type":"said","id":\(id(8)),"text":"learn-1","from":"ann"}}
+            {"dir":"in","frame":{"type":"said","id":\(id(9)),"text":"learn-2","from":"bob"}}
+            {"http":{"method":"GET","url":"/posts?n=3&since=0","status":200,"answer":[\(rows.joined(separator: ","))]}}
+            """)
+        #expect(proposal.description["history"]?["get"]?.string == "/posts?n={limit}" + query)
+    }
+
+    @Test("whether a message came in is told, since a description without one shows nothing", arguments: [true, false])
+    func hasMessages(_ came: Bool) throws {
+        let said = came ? #"{"dir":"in","frame":{"type":"said","id":"m1","text":"learn-2","from":"bob"}}"# : ""
+        let proposal = try Self.proposal(#"{"dir":"in","frame":{"type":"welcome","you":"u1"}}"# + "\n" + said)
+        #expect(proposal.hasMessages == came)
+    }
+
     @Test("a heartbeat without JSON is told of, where other frames have nothing but JSON")
     func heartbeat() throws {
         let said = """

@@ -226,7 +226,12 @@ struct LearnedFiles {
         lines.append("\(configuration)   a configuration that uses it")
         lines.append("\(frames)   the recording, \(recording.frames.count) frames")
         lines.append("")
-        lines.append("Next: chatbridge check --config \(configuration) --frame \(frames)")
+        let check = "chatbridge check --config \(configuration)"
+        lines.append(
+            proposal.hasMessages
+                ? "Next: \(check) --frame \(frames), then \(check) --connect"
+                : "No message came in, so this description shows none. Next: learn again in a room in which something is said "
+                    + "meanwhile, by you and by somebody else")
         return lines.map { $0 + "\n" }.joined()
     }
 }
