@@ -315,6 +315,18 @@ struct ConfigurationLayersTests {
         #expect(url.description == "ws://h/a%20b%2F%C3%BC%7Broom%7D/x?room=***")
     }
 
+    @Test(
+        "of a query the room's name is shown and nothing else",
+        arguments: [
+            ("?channel={room}&token=s3cret", "?channel=ops&token=***"), ("?channel=ops", "?channel=ops"),
+            ("?s3cret", "?***"), ("?key=ops2", "?key=***"),
+        ])
+    func shownQuery(_ query: String, _ shown: String) throws {
+        let url = try UpstreamURL(parsing: "ws://h/" + query)
+        #expect(url.filled(room: "ops").description(showing: "ops") == "ws://h/" + shown)
+        #expect(url.filled(room: "ops").description == "ws://h/" + shown.replacing("=ops", with: "=***"))
+    }
+
     @Test("written backoff numbers replace the dialect's, and the cap is never below the first wait")
     func backoff() {
         let traits = BackoffTraits(first: .seconds(1), factor: 2, cap: .seconds(30), jitter: 0.25, degradedAfter: 3)

@@ -126,7 +126,7 @@ enum ConnectCheck {
         var links: [String: ConnectLink] = [:]
         for room in configuration.rooms {
             guard let url = room.url else { continue }
-            var link = ConnectLink(room: room.name, url: url.description)
+            var link = ConnectLink(room: room.name, url: url.description(showing: room.upstreamRoom))
             if let target = try? HTTPURL(parsing: url.filled(room: room.upstreamRoom).text),
                 case .proxy = room.proxy.rules(environment: proxies).route(to: target)
             {

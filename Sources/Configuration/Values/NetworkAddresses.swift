@@ -268,12 +268,17 @@ package struct UpstreamURL: Hashable, Sendable, CustomStringConvertible {
     private var hostText: String { endpoint.isIPv6Literal ? "[\(endpoint.host)]" : endpoint.host }
 
     /// The URL with every query value blanked.
-    package var description: String {
+    package var description: String { description(showing: nil) }
+
+    /// The same, where a value that is the room's name is shown.
+    package func description(showing room: String?) -> String {
+        let room = room.map { HTTPURL.percentEncoded($0) }
         let text = self.text
         guard let mark = text.firstIndex(of: "?") else { return text }
         let fields = text[text.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
         let blanked = fields.map { field in
             guard let equals = field.firstIndex(of: "=") else { return Secret.blank }
+            if let room, field[field.index(after: equals)...] == room { return String(field) }
             return field[...equals] + Secret.blank
         }
         return text[...mark] + blanked.joined(separator: "&")
