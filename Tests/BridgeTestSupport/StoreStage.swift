@@ -22,6 +22,8 @@ public struct StoreStage {
     public var questionsToAnswer = Int.max
     /// Steps of searches that were answered.
     public private(set) var searchStepCount = 0
+    /// Bytes of text that each step of a search has looked at beside those of the disk.
+    public var searchedBesides = 0
     /// The reason of failing queries.
     public var readFailure: StoreFailure?
     /// Uncommitted writes.
@@ -172,8 +174,9 @@ public struct StoreStage {
                 id, readFailure.map { .failure($0) } ?? .success(StoredPlaces(query, of: rows)), now: now)
         case .searchMessages(let id, let key, let search):
             searchStepCount += 1
-            bridge.messagesSearched(
-                id, readFailure.map { .failure($0) } ?? .success(search.step(in: messages(of: key))), now: now)
+            var step = search.step(in: messages(of: key))
+            step.byteCount += searchedBesides
+            bridge.messagesSearched(id, readFailure.map { .failure($0) } ?? .success(step), now: now)
         default: break
         }
         return true

@@ -751,6 +751,18 @@ struct HistoryTests {
         #expect(stage.harness.store.searchStepCount == 4)
     }
 
+    @Test("a search ends at 256 MiB of text, and says that it is not all", arguments: [true, false])
+    func searchOfMuch(isMore: Bool) throws {
+        let stage = try stored()
+        // Of three steps.
+        stage.harness.store.searchedBesides = isMore ? 128 << 20 : 127 << 20
+        stage.harness.send(1, "SEARCH text=needle")
+        let answer = stage.raw()
+        #expect(answer.contains { $0.contains("NOTE SEARCH INCOMPLETE * :") } == isMore)
+        #expect(answer.contains { $0.hasSuffix(":needle") } != isMore)
+        #expect(stage.harness.store.searchStepCount == (isMore ? 2 : 3))
+    }
+
     @Test("a search ends with the connection that asked for it")
     func searchEnds() throws {
         let stage = try stored()

@@ -1,5 +1,6 @@
 import BridgeCore
 import BridgeTestSupport
+import Foundation
 import HTTPProtocol
 import IRCServer
 import JSONText
@@ -144,9 +145,26 @@ struct LiveCommandTests {
         let file = "nmae = 1\n[server]\nstate_dir = \"/var/lib/ours\"\n[admin]\n\(row.admin)"
         let (paths, problems) = LiveCommands.paths(
             options, testEnvironment(["chatbridge.toml": file], variables: row.variables))
-        // Behind it come those of a packaged service, where there are such files.
         #expect(paths.first == row.path)
         #expect(problems.map(\.description).contains { $0.contains("unknown key \"nmae\"") })
+    }
+
+    @Test("behind their own place they look where a packaged service has its socket, if there is one")
+    func packagedPaths() throws {
+        #expect(LiveCommands.packagedFolders == ["/run/chatbridge", "/var/lib/chatbridge"])
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let places = [folder.path, folder.path + "/none"]
+        func paths() -> [String] {
+            LiveCommands.paths(
+                GlobalOptions(), testEnvironment(["chatbridge.toml": "[server]\nstate_dir = \"/srv/ours\""]),
+                packaged: places
+            ).paths
+        }
+        #expect(paths() == ["/srv/ours/admin.sock"])
+        try Data().write(to: folder.appendingPathComponent("admin.sock"))
+        #expect(paths() == ["/srv/ours/admin.sock", folder.path + "/admin.sock"])
     }
 
     // MARK: - Screens

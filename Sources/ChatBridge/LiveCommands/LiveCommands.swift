@@ -42,10 +42,13 @@ struct LiveCommands {
         }
     }
 
+    /// The folders of a packaged service.
+    static let packagedFolders = ["/run/chatbridge", "/var/lib/chatbridge"]
+
     /// Where a bridge of that configuration answers: its own place, then those of a packaged service, which an
     /// administrator's shell knows nothing of. A configuration with errors is no obstacle: the bridge runs with another.
     static func paths(
-        _ options: GlobalOptions, _ environment: ConfigurationEnvironment
+        _ options: GlobalOptions, _ environment: ConfigurationEnvironment, packaged: [String] = packagedFolders
     ) -> (paths: [String], problems: [ConfigurationProblem]) {
         let (configuration, problems) = ConfigurationLoader.readablePart(
             options.request(needsRooms: false), from: environment)
@@ -54,7 +57,7 @@ struct LiveCommands {
             let own = admin.path(stateDirectory: configuration.server.stateDirectory, environment: environment)
         else { return ([], problems) }
         guard !admin.socket.hasPrefix("/"), options.stateDirectory == nil else { return ([own], problems) }
-        let packaged = ["/run/chatbridge", "/var/lib/chatbridge"].map { "\($0)/\(admin.socket)" }
+        let packaged = packaged.map { "\($0)/\(admin.socket)" }
         return ([own] + packaged.filter { $0 != own && access($0, F_OK) == 0 }, problems)
     }
 
