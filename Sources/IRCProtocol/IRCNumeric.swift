@@ -250,6 +250,8 @@ public enum IRCNumeric: UInt16, CaseIterable, Sendable {
     case errUsersDontMatch = 502
     /// 524 ERR_HELPNOTFOUND
     case errHelpNotFound = 524
+    /// 531 ERR_CANNOTSENDTOUSER
+    case errCannotSendToUser = 531
 
     // MARK: Logging in
 

@@ -21,6 +21,9 @@ struct BacklogTests {
         stage.leave(90)
     }
 
+    /// The end of the line about messages that are left out.
+    static let how = "/msg *bridge help history tells how to see more."
+
     // MARK: - What comes
 
     @Test("who returns gets what was said meanwhile, once")
@@ -200,7 +203,7 @@ struct BacklogTests {
         let leftOut = max(0, count - 500)
         let notice =
             leftOut == 0
-            ? [] : ["bridge: *** \(leftOut) older message\(leftOut == 1 ? " was" : "s were") left out."]
+            ? [] : ["bridge: *** \(leftOut) older message\(leftOut == 1 ? " was" : "s were") left out; " + Self.how]
         #expect(stage.heard(1) == notice + said(leftOut..<count))
         stage.harness.advance(by: .seconds(3))
         #expect(stage.cursor("alice", "phone") == Int64(count - 1))
@@ -233,7 +236,7 @@ struct BacklogTests {
         left(stage)
         stage.say(numbers(0..<2600))
         stage.enter(1, "alice@phone", caps: BacklogStage.caps)
-        #expect(stage.heard(1) == ["bridge: *** Older messages were left out."] + said(100..<2600))
+        #expect(stage.heard(1) == ["bridge: *** Older messages were left out; " + Self.how] + said(100..<2600))
     }
 
     @Test("what is kept no more is told to who returns too late, with the time of it", arguments: [0, 1, 2, 3, 6])

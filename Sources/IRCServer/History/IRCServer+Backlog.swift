@@ -126,7 +126,9 @@ extension IRCServer {
 
     private func leftOutNotice(_ backlog: Backlog) -> IRCMessage {
         let count = backlog.leftOut.map { "\($0) older message\($0 == 1 ? " was" : "s were")" }
-        return roomNotice(backlog, "\(count ?? "Older messages were") left out.")
+        return roomNotice(
+            backlog,
+            "\(count ?? "Older messages were") left out; /msg \(ServiceName.nick) help history tells how to see more.")
     }
 
     /// The notice that missed messages are no longer stored.

@@ -66,7 +66,8 @@ extension IRCServer {
             }
         }
         guard needsLogin(session) else { return true }
-        reply(.errPasswdMismatch, "You must log in to connect to this server", to: session)
+        let how = session.origin.allowsLogin ? ": SASL, or ACCOUNT:PASSWORD as the server password" : ""
+        reply(.errPasswdMismatch, "You must log in to connect to this server" + how, to: session)
         if session.caps.contains(.standardReplies) {
             fail("*", "ACCOUNT_REQUIRED", [], "Log in with SASL, or with PASS account:password", session)
         }

@@ -51,7 +51,7 @@ extension IRCServer {
                 .fail(verb.rawValue, "CANNOT_DELIVER", target.nick, text: why + excerpt, source: settings.serverName),
                 session)
         } else {
-            refuse(verb, session.numeric(.errNoSuchNick, target.nick, why), session)
+            refuse(verb, session.numeric(.errCannotSendToUser, target.nick, why), session)
         }
     }
 }

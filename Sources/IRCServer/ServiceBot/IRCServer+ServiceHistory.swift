@@ -40,12 +40,16 @@ extension IRCServer {
             places = [room.id]
             words = parts.count > 1 ? String(parts[1]) : ""
         }
-        let text = String(words.drop { $0 == " " })
+        var text = words.drop { $0 == " " }[...]
+        // As people quote what belongs together.
+        if text.utf8.count > 2, text.first == "\"", text.dropFirst().firstIndex(of: "\"") == text.indices.last {
+            text = text.dropFirst().dropLast()
+        }
         guard !text.isEmpty else { return say("Usage: \(request.usage)", to: session) }
         guard !places.isEmpty else { return say("You are in no room.", to: session) }
         begin(
-            .search(StoredSearch(text: text, limit: ServiceReading.maxFound)), as: ServiceReading(kind: .search),
-            rooms: places, session)
+            .search(StoredSearch(text: String(text), limit: ServiceReading.maxFound)),
+            as: ServiceReading(kind: .search), rooms: places, session)
     }
 
     func readMessage(_ request: ServiceRequest, _ session: IRCSession) {
