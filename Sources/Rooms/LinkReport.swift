@@ -61,6 +61,7 @@ package final class LinkReport {
     /// After this a complaint is told once more: who is in the room now may not have seen it.
     private static let complaintMemory: Duration = .seconds(60 * 60)
     private var isOtherRoomNoted = false
+    private var isReusedIDNoted = false
     /// Why the last call for a history failed; nil: it did not.
     package private(set) var historyFailure: String?
     /// Undecodable frames, by reason.
@@ -123,6 +124,12 @@ package final class LinkReport {
     func notesOtherRoom() -> Bool {
         defer { isOtherRoomNoted = true }
         return !isOtherRoomNoted
+    }
+
+    /// Returns whether to log that the backend gave an id again; once.
+    func notesReusedID() -> Bool {
+        defer { isReusedIDNoted = true }
+        return !isReusedIDNoted
     }
 
     /// Frames that were expected to be of the dialect, as it is configured now.

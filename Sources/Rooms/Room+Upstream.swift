@@ -175,14 +175,15 @@ extension Room {
     // MARK: - Messages
 
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) {
-        let message = markedAsOurs(message)
+        var message = markedAsOurs(message)
         let isLateFrame =
             !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
         // A server-made id is unique, whatever the sender.
         if traits.messageIDOrigin == .server, !isLateFrame, let id = message.id,
             seenIDs.contains(duplicateKey(id, message.sender.id))
         {
-            return
+            guard !isHistory, isAnother(message, than: id, context) else { return }
+            message.id = nil
         }
         saw(message, context)
         catchUp.ringTurned(to: seenIDs.total)

@@ -143,6 +143,12 @@ struct LogEventTests {
             stage.harness.advance(by: AmbiguousMessages.wait)
             return stage.harness
         },
+        Row("id-reused", ["warn id=15 room=lobby"]) {
+            let stage = try session { $0.messageIDOrigin = .server }
+            stage.backend(S.message("15", "one", at: -60))
+            stage.backend(S.message("15", "another", at: -5))
+            return stage.harness
+        },
         Row("account-learned", ["info room=lobby"]) {
             let stage = try session {
                 ($0.identity, $0.messageIDOrigin, $0.confirmation) = (.single, .server, .echoByText)

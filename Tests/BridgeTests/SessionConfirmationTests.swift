@@ -148,17 +148,31 @@ struct SessionConfirmationTests {
         #expect(stage.room.recent.entry(upstreamID: ChatID("72")) != nil)
     }
 
-    @Test("a backend whose ids begin anew confirms nothing and says nothing new: what has an id that was seen was seen")
+    @Test("where a backend's ids begin anew, what is newer is another message, and our id names ours")
     func idsBeginAnew() throws {
         let stage = try Self.stage(.echoByID, .server) { $0.returnsClientIDs = true }
-        stage.backend(S.message("1", "before"))
-        #expect(stage.said(2) == ["ann: before"])
+        stage.backend(S.message("1", "before", at: -61))
+        stage.backend(S.message("2", "too", at: -60))
+        #expect(stage.said(2) == ["ann: before", "ann: too"])
+        let before = stage.room.recent.entry(upstreamID: ChatID("1"))?.msgid
         let frame = Self.say("hello", stage)
         stage.backend(Self.echo(frame, id: "1", ref: Self.id(frame)))
-        stage.backend(S.message("1", "after"))
-        #expect(stage.said(2) == [] && stage.room.lane.outbox.count == 1)
-        stage.backend(Self.echo(frame, id: "2", ref: Self.id(frame)))
         #expect(stage.said(2) == ["bob: hello"] && stage.room.lane.outbox.isEmpty)
+        stage.backend(S.message("2", "after", at: -5))
+        #expect(stage.said(2) == ["ann: after"])
+        #expect(stage.room.recent.entry(upstreamID: ChatID("1"))?.msgid == before, "an id stays with its first message")
+        #expect(stage.notes("id-reused").count == 1)
+    }
+
+    @Test(
+        "what is no newer, or has the same text, came before",
+        arguments: [("other", nil), ("other", -60), ("other", -61), ("other", -59), ("one", -5)])
+    func idsOnceMore(text: String, at: Int64?) throws {
+        let stage = try Self.stage(.echoByID, .server)
+        stage.backend(S.message("1", "one", at: -60))
+        #expect(stage.said(2) == ["ann: one"])
+        stage.backend(S.message("1", text, at: at))
+        #expect(stage.said(2) == [] && stage.notes("id-reused").isEmpty)
     }
 
     @Test("a receipt names our id; in any state, since who read it has it", arguments: ["sent", "delivered", "read"])

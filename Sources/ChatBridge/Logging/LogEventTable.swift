@@ -386,6 +386,10 @@ enum LogEventTable {
             means: "a message under one of the bridge's ids was not sent by it; it is shown",
             remedy: "two bridges with one `instance_id`, or one account: give each its own"),
         LogEvent(
+            "id-reused", .warn,
+            means: "the backend gave a message an id that another has: its ids begin anew at a restart",
+            remedy: "read no `id` in its description"),
+        LogEvent(
             "history-failed", .warn,
             means: "older messages could not be fetched",
             remedy: "see the reason; it is tried again"),

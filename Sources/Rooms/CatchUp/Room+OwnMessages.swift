@@ -51,9 +51,11 @@ extension Room {
         _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, _ context: RoomsContext
     ) -> Bool {
         guard let own = own.speaking(message.sender), link == nil || link === own else { return false }
-        if let id = message.id {
-            if seenIDs.contains(duplicateKey(id, nil)) { return true }
-        } else if link == nil, isKnownByText(message, isHistory: isHistory, context) {
+        var message = message
+        if let id = message.id, seenIDs.contains(duplicateKey(id, nil)) {
+            guard !isHistory, isAnother(message, than: id, context) else { return true }
+            message.id = nil
+        } else if message.id == nil, link == nil, isKnownByText(message, isHistory: isHistory, context) {
             return true
         }
         var late: OutboxEntry?

@@ -216,6 +216,16 @@ package final class RecentLog {
         if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
     }
 
+    /// Whether an earlier message of another upstream person, or with another text, has this upstream id. Of ours nothing
+    /// is known: the backend may show them with another text, and cut in pieces.
+    func hasOther(than message: ChatMessage, under id: ChatID) -> Bool {
+        guard let at = message.at, let entry = entry(upstreamID: id), entry.puppet == nil, !entry.isTakenBack else {
+            return false
+        }
+        // No line shows a time before its own.
+        return at > entry.at.after(CatchUp.serverClockTolerance) && entry.beginning != Self.beginning(of: message.text)
+    }
+
     /// The complete text of a message as the backend has it, while it is retained.
     func text(of msgid: String) -> String? {
         guard let entry = entry(msgid: msgid), !entry.isTakenBack else { return nil }
