@@ -91,10 +91,10 @@ extension Room {
         if !hasWaiting { leaveBackend(context) }
     }
 
-    /// An outbox is not empty.
-    private var hasWaiting: Bool { lanes.contains { !$0.outbox.isEmpty } }
+    /// A message is not settled.
+    private var hasWaiting: Bool { lanes.contains { !$0.outbox.isSettled } }
 
-    /// The link has a purpose: a user is present, or an outbox is not empty.
+    /// The link has a purpose: a user is present, or a message is not settled.
     package var isWanted: Bool { settings.connect == .always || !locals.isEmpty || hasWaiting || isOpening }
 
     /// Opens the links for waiting messages, with or without users present.

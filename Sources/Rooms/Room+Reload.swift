@@ -1,4 +1,5 @@
 import BridgeTypes
+import Dialects
 import Upstream
 import WireBytes
 
@@ -27,6 +28,12 @@ extension Room {
             if !isLoading { startForWaiting(context) }
         case .whileJoined: vacated(context)
         }
+    }
+
+    /// Whether a room of these settings is this one. What a room is made of does not change.
+    package func isOne(of settings: RoomSettings) -> Bool {
+        settings.storedKey == storedKey && settings.channel == channel && settings.dialect.traits == traits
+            && settings.identity == self.settings.identity && settings.relayNick == self.settings.relayNick
     }
 
     /// The configuration no longer has the room, and it is empty: it is closed once its messages are sent.

@@ -354,7 +354,6 @@ extension Room {
         // A user joined meanwhile; their messages are sent even if they have left again.
         if isWanted { return startLink(context) }
         life.stopped()
-        lane.forgetDelivered(context)
         frontEnd.roomFellSilent(id)
     }
 }

@@ -292,7 +292,7 @@ public final class BridgeHarness {
     /// A link that nobody needs has a timer that closes it, or is being closed.
     private func atRest() {
         for room in bridge.rooms
-        where room.emptySince != nil && room.isSilent && room.own.isEmpty && !room.isLeaving && !room.isLoading
+        where room.emptySince != nil && !room.isWanted && room.own.isEmpty && !room.isLeaving && !room.isLoading
             && bridge.context.due(.linger(room.id)) == nil
         {
             violations.append("room \(room.id.index) stays open for nothing")

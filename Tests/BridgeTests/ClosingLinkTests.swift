@@ -77,6 +77,54 @@ struct ClosingLinkTests {
         #expect(harness.violations == [])
     }
 
+    /// A room whose messages a pong alone confirms, with a history; the configuration has it no longer.
+    private func pongStage() throws -> SessionStage {
+        let stage = try SessionStage(
+            StubDialect {
+                ($0.confirmation, $0.messageIDOrigin, $0.identity, $0.history) = (.none, .server, .single, .socket)
+            })
+        stage.harness.start()
+        stage.backend(SessionStage.history([]))
+        stage.enter("bob")
+        stage.harness.send(1, "PRIVMSG #lobby :read")
+        #expect(stage.said() == ["bob: read"])
+        stage.harness.perform { bridge, now in
+            var settings = stage.harness.settings
+            settings.rooms = []
+            bridge.reload(settings, reconnecting: [], backends: [], now: now)
+        }
+        #expect(stage.heard().last?.contains("PART #lobby") == true)
+        return stage
+    }
+
+    @Test("a room that is gone keeps its link until what a pong alone confirmed must have been processed")
+    func keepsWhatWasRead() throws {
+        let stage = try pongStage()
+        stage.harness.advance(by: .seconds(69))
+        #expect(stage.harness.bridge.rooms.first?.link.isUp == true)
+        stage.harness.advance(by: .seconds(2))
+        #expect(stage.harness.bridge.rooms.isEmpty && stage.harness.violations == [])
+    }
+
+    @Test("and where the link is lost before, what the history lacks goes once more")
+    func sendsWhatWasRead() throws {
+        let stage = try pongStage()
+        stage.harness.advance(by: .seconds(30))
+        _ = stage.sent()
+        stage.loseLink()
+        var texts: [String] = []
+        for _ in 0..<30 {
+            stage.harness.advance(by: .seconds(1))
+            for frame in stage.sent() {
+                if let text = frame["text"]?.string { texts.append(text) }
+                if frame["kind"]?.string == "fetch" { stage.backend(SessionStage.history([])) }
+            }
+        }
+        #expect(texts == ["<bob> read"])
+        stage.harness.advance(by: .seconds(120))
+        #expect(stage.harness.bridge.rooms.isEmpty && stage.harness.violations == [])
+    }
+
     @Test("the same over an account's own link, and in order with what is said later")
     func ownLink() throws {
         let stage = try OwnLinkStage(OwnLinkStage.echoing(), asks: false)

@@ -2,6 +2,7 @@ import Accounts
 import BridgeTestSupport
 import BridgeTypes
 import ChatModel
+import Dialects
 import Digests
 import HTTPProtocol
 import IRCProtocol
@@ -22,7 +23,7 @@ struct ReloadTests {
         /// What the backends got until the last look.
         private(set) var frames: [(room: Int, text: String)] = []
 
-        init(connect: ConnectPolicy = .always) throws {
+        init(connect: ConnectPolicy = .always, store: StoreStage? = nil) throws {
             settings = BridgeSettings(
                 serverName: "bridge", instanceID: "t",
                 rooms: [try .stub("lobby", connect: connect), try .stub("den", connect: connect)])
@@ -31,7 +32,7 @@ struct ReloadTests {
             }
             settings.limits.messagesPerSecond = nil
             settings.limits.acceptsPerSecondPerAddress = nil
-            harness = BridgeHarness(settings: settings)
+            harness = BridgeHarness(settings: settings, store: store)
             harness.start()
         }
 
@@ -192,6 +193,51 @@ struct ReloadTests {
         #expect(stage.seen().first == "1< :ann!~u@bridge JOIN #den")
         stage.harness.advance(by: .seconds(600))
         #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#den"])
+    }
+
+    @Test("of a room that is called otherwise, what it had to send goes once", arguments: [false, true])
+    func calledOtherwise(isDurable: Bool) throws {
+        let stage = try Stage(store: isDurable ? StoreStage() : nil)
+        stage.enter(1, "ann")
+        stage.harness.endTransport(1, reason: "the connection was reset")
+        stage.harness.send(1, "PRIVMSG #den :under way")
+        var attic = stage.settings.rooms[1]
+        (attic.name, attic.channel) = ("attic", "#attic")
+        try stage.reload { $0.rooms[1] = attic }
+        #expect(stage.seen().contains("1< :ann!~u@bridge PART #den :This room is no longer here"))
+        #expect(stage.harness.bridge.rooms.last?.isLoading == true, "the old one's turn is first")
+        for line in ["JOIN #attic", "PRIVMSG #attic :later"] { stage.harness.send(1, line) }
+        stage.harness.advance(by: .seconds(600))
+        #expect(stage.seen().contains("1< :ann!~u@bridge JOIN #attic"))
+        let texts = stage.frames.compactMap { frame in
+            ["under way", "later"].first { frame.text.contains("\"\($0)\"") }
+        }
+        #expect(texts == ["under way", "later"])
+        #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#attic"])
+        #expect(stage.harness.violations == [])
+        stage.harness.send(1, "JOIN #den")
+        #expect(stage.seen().contains { $0.contains(" 403 ann #den ") })
+    }
+
+    @Test("a room that comes back as another is another", arguments: ["dialect", "upstream_room"])
+    func comesBackAsAnother(key: String) throws {
+        let stage = try Stage()
+        stage.enter(1, "ann")
+        stage.harness.endTransport(1, reason: "the connection was reset")
+        stage.harness.send(1, "PRIVMSG #den :under way")
+        var den = stage.settings.rooms[1]
+        try stage.reload { $0.rooms.removeLast() }
+        if key == "upstream_room" { den.upstreamRoom = "cave" }
+        if key == "dialect" { den.dialect = StubDialect { $0.messageIDOrigin = .server } }
+        try stage.reload { $0.rooms.append(den) }
+        #expect(stage.harness.bridge.rooms.map(\.channel) == ["#lobby", "#den", "#den"])
+        stage.harness.send(1, "JOIN #den")
+        stage.harness.advance(by: .seconds(600))
+        _ = stage.seen()
+        #expect(stage.frames.filter { $0.text.contains("under way") }.map(\.room) == [1])
+        #expect(stage.harness.bridge.rooms.map(\.id.index) == [0, 2])
+        stage.said("here", room: 2, id: "x1")
+        #expect(stage.seen().contains { $0.hasSuffix("PRIVMSG #den :here") })
     }
 
     @Test("an account does not return to a room that is gone and still sends")

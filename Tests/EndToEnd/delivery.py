@@ -15,6 +15,7 @@ from accounts import account
 from history import ask, texts
 from marks import slow
 from relay import PING, wait_until
+from reload import rewrite
 from scripted import (
     Homemade, JWTRooms, Plain, Stage, for_each, holds_for, is_doubtful, own_account, told,
 )
@@ -324,6 +325,32 @@ def a_pong_came_and_the_backend_lost_it(stage):
     asked, _ = lose_link(stage)
     check_sent_again(stage, "read and lost", asked)
     assert check_once(stage, "read and lost", read=2, seconds=3) == list(ids)
+
+
+@faces(*EVERY)
+def the_room_is_taken_out_meanwhile(stage):
+    """Confirmed by a pong, and a reload takes the room out: its link stays for as long as that may be lost; the message goes
+    again, and the room is there again when the file has it."""
+    stage.backend.lose(link_of(stage))
+    say_into(stage, "read and lost")
+    for client in (stage.author, stage.bob):
+        client.expect_text("read and lost")
+    with open(stage.bridge.config_path, encoding="utf-8") as file:
+        before = file.read()
+    told = rewrite(stage.bridge, lambda text: text.replace('name = "lobby"', 'name = "attic"').replace(
+        'upstream_room = "General"', 'upstream_room = "Attic"').replace("{ lobby =", "{ attic ="))
+    assert "rooms-opened attic; rooms-closed lobby" in told["changes"], told
+    assert stage.author.expect("PART").params[0] == "#lobby"
+    asked, _ = lose_link(stage)
+    check_sent_again(stage, "read and lost", asked)
+    told = rewrite(stage.bridge, lambda text: before)
+    assert "rooms-opened lobby; rooms-closed attic" in told["changes"], told
+    for client in (stage.author, stage.bob):
+        client.join("#lobby")
+    page = [line for line in ask(stage.bob, "CHATHISTORY LATEST #lobby * 50") if line.params[-1] == "read and lost"]
+    assert len(page) == 1 and in_backend(stage, "read and lost") == 1, counts(stage, "read and lost")
+    stage.author.say("#lobby", "there again")
+    stage.bob.expect_text("there again")
 
 
 @faces(*PONGS)

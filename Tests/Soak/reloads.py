@@ -26,8 +26,9 @@ from plan import (  # noqa: E402
 SLACK = 1500
 # The relay says what became of a file within this, while it runs; in milliseconds.
 PATIENCE = 15_000
-# What waits for a backend goes up, or its author is told, within this.
-CLOSING = 40_000
+# What waits for a backend goes up, or its author is told, within this. Of what a pong alone confirmed, which `jwt-rooms` knows nothing
+# else of, the history may be asked for a minute, a ping and its answer longer.
+CLOSING, WATCHED = 40_000, 115_000
 # Around the death of a process, connections end.
 DEATH = 2000
 # What a client may be disconnected for at any time.
@@ -195,7 +196,7 @@ class Check:
             return
         room = end["who"].rstrip("/").rpartition("/")[2]
         if room in PASSING:
-            states = self.versions.during(end["t"] - CLOSING, end["t"] + SLACK)
+            states = self.versions.during(end["t"] - self.closing_time(room), end["t"] + SLACK)
         # Other codes answer the backend's own. Without one it was given up, for which nothing but another fault is a reason.
         if (end["code"] in GOOD_BYES or end["code"] is None and end["t"] > self.calm_from) and not self.link_changed(room, states):
             self.find("link", "%s at %d, open since %d: %s %s" % (
@@ -221,6 +222,10 @@ class Check:
             entry["l"] for entry in lines if entry.get("c") == connection and (
                 entry["d"] == "<" and entry["l"].startswith("ERROR")
                 or entry["d"] == "!" and entry["l"].startswith(CLOSED if entry["t"] > end["t"] else LEFT))), "")
+
+    @staticmethod
+    def closing_time(room):
+        return WATCHED if PASSING[room].wire.name == "jwt-rooms" else CLOSING
 
     @staticmethod
     def lost_account(client, states):
@@ -340,7 +345,8 @@ class Check:
         states = self.versions.during(begin - SLACK, until + SLACK)
         # Rooms that are gone and still send what they have are there for the operator.
         self.closing = {
-            room for state in self.versions.during(begin - CLOSING, until) for room in state["open"]}
+            room for room in PASSING
+            if any(room in state["open"] for state in self.versions.during(begin - self.closing_time(room), until))}
         if what in ("rooms", "clients"):
             # The id of a client is in front of its nick.
             column = 0 if what == "rooms" else 1

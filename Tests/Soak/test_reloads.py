@@ -208,6 +208,18 @@ class ReloadTests(unittest.TestCase):
         self.run_.end(10.1, "typed", "/reef", code=1001)
         self.expect("link")
 
+    def test_links_that_stay_for_what_waits(self):
+        """Forty seconds; of what a pong alone confirmed, the history may be asked for a minute more."""
+        for room, wire, seconds in (("cove", "typed", 39), ("glen", "jwt-rooms", 100)):
+            run = self.run_ = Run()
+            run.reload(10, open=self.without(room))
+            for name in CLIENTS:
+                run.line(10.2, "<", ":%s!u@h PART #%s :gone" % (nick_of(name), room), name)
+            run.end(10 + seconds, wire, "/" + room, code=1001)
+            self.expect()
+            run.end(10 + seconds + 20, wire, "/" + room, code=1001)
+            self.expect("link")
+
     def test_links_that_are_torn(self):
         self.run_.end(20, "typed", "/reef", code=None)
         self.expect("link")

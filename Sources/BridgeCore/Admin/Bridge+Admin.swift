@@ -10,7 +10,9 @@ import Upstream
 
 extension Bridge {
     private func room(named name: String) -> Room? {
-        rooms.first { $0.settings.name == name } ?? irc.openRoom(channel: name)
+        let named = rooms.filter { $0.settings.name == name }
+        // One that closes may have the name too.
+        return named.first { !roomTable.isRetired($0) } ?? named.first ?? irc.openRoom(channel: name)
     }
 
     /// The configured name of an open room, from that or its channel; nil: there is no such room.

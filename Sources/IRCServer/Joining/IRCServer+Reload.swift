@@ -24,8 +24,8 @@ extension IRCServer {
         let wanted = Dictionary(new.rooms.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var known: Set<String> = []
         for room in rooms where !roomTable.isOfTemplate(room) {
-            known.insert(room.settings.name)
-            if let settings = wanted[room.settings.name] {
+            if let settings = wanted[room.settings.name], !roomTable.isRetired(room) || room.isOne(of: settings) {
+                known.insert(settings.name)
                 reload(room, settings, reconnects: reconnecting.contains(settings.name))
             } else {
                 close(room)
@@ -37,18 +37,24 @@ extension IRCServer {
     // MARK: - Rooms
 
     private func open(_ settings: RoomSettings) {
+        let fold = self.settings.casemapping.fold
+        for room in Array(roomTable.ofTemplate)
+        where room.storedKey == settings.storedKey || fold(room.channel) == fold(settings.channel) {
+            close(room)
+        }
         let room = makeRoom(roomTable.takeID(), settings)
         if let person = backends[settings.backend]?.person { room.accountIdentified(person, context) }
         roomTable.add(room)
         context.note(.info, "room-opened", "a room was opened", ["room": settings.name])
         if settings.connect == .always { room.beginOpening(context) }
-        if context.isDurable { load(room) } else { room.startForWaiting(context) }
+        if context.isDurable || roomTable.isHeld(room) { load(room) } else { room.startForWaiting(context) }
     }
 
     private func reload(_ room: Room, _ settings: RoomSettings, reconnects: Bool) {
-        if roomTable.isPassing(room) { roomTable.revive(room) }
+        let isBack = roomTable.isRetired(room)
+        if isBack { roomTable.revive(room) }
         let topic = topic(of: room)
-        room.reload(settings, reconnects: reconnects, context)
+        room.reload(settings, reconnects: reconnects || isBack, context)
         guard self.topic(of: room) != topic else { return }
         let server = self.settings.serverName
         let msgid = context.messageID(
@@ -59,9 +65,10 @@ extension IRCServer {
         broadcast(serverLine("TOPIC", [room.channel, self.topic(of: room)]), in: room)
     }
 
-    /// Parts all clients from a room that is no longer configured. What they sent before still goes up.
+    /// Parts all clients from a room that is no longer configured. What they sent before still goes up; a room that takes
+    /// its place is read from the store behind that.
     private func close(_ room: Room) {
-        guard !roomTable.isPassing(room) else { return }
+        guard !roomTable.isRetired(room) else { return }
         room.opened(context)
         let members = sessions.values.filter { $0.rooms.contains(room.id) }.sorted { $0.id.rawValue < $1.id.rawValue }
         for session in members where session.rooms.contains(room.id) {

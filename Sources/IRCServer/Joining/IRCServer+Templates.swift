@@ -69,9 +69,10 @@ extension IRCServer {
         }
         if let known = room(channel: "#" + name), roomTable.isOfTemplate(known) { return known }
         if let configured = configuredRoom(upstreamRoom, name: name, in: template.backend) {
-            return refuse(
-                .errNoSuchChannel,
-                mayEnter(configured, session) ? "That room is \(configured.channel) here" : Self.noSuchRoom)
+            let place =
+                roomTable.isRetired(configured)
+                ? "That room is being closed; try again later" : "That room is \(configured.channel) here"
+            return refuse(.errNoSuchChannel, mayEnter(configured, session) ? place : Self.noSuchRoom)
         }
         if let refusal = entryRefusal(nil, as: channel, isRequest: !isComingBack, session) {
             if !isComingBack { reply(refusal, session) }
@@ -102,7 +103,7 @@ extension IRCServer {
             directory.listing?.entry(folded: settings.casemapping.fold(channel)) == nil
         else { return nil }
         // An idle room is closed, so that a later request succeeds.
-        if isIdle(room) { room.leaveBackend(context) }
+        if !room.isWanted { room.leaveBackend(context) }
         return session.numeric(
             .errNoSuchChannel, channel,
             "It is open as \(room.channel), which may be another room of \(template.backend); JOIN that, or wait until it "
@@ -113,7 +114,7 @@ extension IRCServer {
     ///
     /// - Parameter room: nil: it is to be opened.
     func templateShareRefusal(_ room: Room?, as channel: String, _ session: IRCSession) -> IRCMessage? {
-        guard room.map({ roomTable.isOfTemplate($0) && isIdle($0) }) ?? true, hasTemplateShare(session) else {
+        guard room.map({ roomTable.isOfTemplate($0) && !$0.isWanted }) ?? true, hasTemplateShare(session) else {
             return nil
         }
         return session.numeric(
@@ -126,13 +127,10 @@ extension IRCServer {
     private func hasTemplateShare(_ session: IRCSession) -> Bool {
         guard let person = session.person else { return true }
         let count = roomTable.opened(by: person).count { room in
-            !room.isLeaving && !isIdle(room) && (room.locals.isEmpty || room.slots.contains(person))
+            !room.isLeaving && room.isWanted && (room.locals.isEmpty || room.slots.contains(person))
         }
         return count >= Self.maxTemplateRoomsOfPerson
     }
-
-    /// The room has no IRC users and no pending messages.
-    private func isIdle(_ room: Room) -> Bool { room.locals.isEmpty && room.waitingCount == 0 && !room.isOpening }
 
     func refuseJoin(_ channel: String, _ numeric: IRCNumeric, _ why: String, _ session: IRCSession) {
         reply(numeric, Self.shown(channel), why, to: session)
@@ -195,8 +193,12 @@ extension IRCServer {
     }
 
     private func loadNext() {
-        guard let id = loads.next() else { return }
+        guard let id = loads.next(where: { room($0).map { !roomTable.isHeld($0) } ?? true }) else { return }
         guard let room = room(id), room.isLoading else { return loadEnded(id) }
+        guard context.isDurable else {
+            room.loaded(StoredRoom(), context)
+            return loadEnded(id)
+        }
         context.set(.roomLoad(id), at: context.now.monotonic + Self.roomLoadWait)
         ask(.loadRoom(id, room.storedKey))
     }
@@ -205,7 +207,7 @@ extension IRCServer {
     private func makeRoomForTemplate() -> Bool {
         let open = roomTable.ofTemplate.filter { !$0.isLeaving }
         if open.count < settings.limits.templateRooms { return true }
-        let idle = open.filter(isIdle)
+        let idle = open.filter { !$0.isWanted }
         guard
             let oldest = idle.min(by: {
                 ($0.emptySince ?? context.now.monotonic) < ($1.emptySince ?? context.now.monotonic)

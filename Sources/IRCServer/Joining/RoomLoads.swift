@@ -21,9 +21,11 @@ struct RoomLoads {
     }
 
     /// The room to ask the store for; nil: none now.
-    mutating func next() -> RoomID? {
-        guard underWay == nil else { return nil }
-        underWay = waiting.popLast()
+    ///
+    /// - Parameter isFree: no other room has still to send what is stored.
+    mutating func next(where isFree: (RoomID) -> Bool) -> RoomID? {
+        guard underWay == nil, let index = waiting.lastIndex(where: isFree) else { return nil }
+        underWay = waiting.remove(at: index)
         return underWay
     }
 

@@ -75,10 +75,20 @@ package final class RoomTable {
     /// Whether the room is closed to users: the configuration no longer has it, and its outbox is being sent.
     package func isRetired(_ room: Room) -> Bool { retired.contains(room.id) }
 
-    /// Takes the channel of a configured room away; it is removed when its link is closed.
+    /// Takes the channel of a room away; it is removed when its link is closed.
     package func retire(_ room: Room) {
         retired.insert(room.id)
         byChannel[fold(room.channel)] = nil
+        templateRooms[room.id] = nil
+        openers[room.id] = nil
+    }
+
+    /// Whether what the store has of the room is still an older one's, which has no channel any more.
+    package func isHeld(_ room: Room) -> Bool {
+        !retired.isEmpty
+            && all.contains {
+                $0.id.index < room.id.index && retired.contains($0.id) && $0.storedKey == room.storedKey
+            }
     }
 
     /// The configuration has the room again.

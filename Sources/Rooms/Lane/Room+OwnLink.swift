@@ -69,7 +69,7 @@ extension Room {
     }
 
     package func ownLingerTimerFired(_ own: OwnLink, _ context: RoomsContext) {
-        guard own.emptySince != nil, !own.isClosing, own.outbox.isEmpty else { return }
+        guard own.emptySince != nil, !own.isClosing, own.outbox.isSettled else { return }
         context.cancel(.linger(own.id))
         own.beginClosing()
         handle(own.link.stop(context), from: own, context)
@@ -78,11 +78,10 @@ extension Room {
     private func ownStopped(_ own: OwnLink, _ context: RoomsContext) {
         guard own.endClosing() else { return }
         // A client entered meanwhile; its messages are sent even if it has left again.
-        if own.emptySince == nil || !own.outbox.isEmpty { return own.link.start(context) }
-        own.forgetDelivered(context)
+        if own.emptySince == nil || !own.outbox.isSettled { return own.link.start(context) }
         self.own.remove(own)
         context.leave(own)
-        emptied(lane, context)
+        settled(lane, context)
     }
 
     // MARK: - Upstream identity

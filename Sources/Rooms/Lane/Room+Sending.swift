@@ -59,16 +59,14 @@ extension Room {
     func arm(_ lane: SendLane, _ context: RoomsContext) {
         lane.arm(
             isOpen: isOpen(lane), also: lane === self.lane ? nextPresenceGrant(context) : nil, context)
-        if lane.outbox.isEmpty { emptied(lane, context) }
+        if lane.outbox.isSettled { settled(lane, context) }
     }
 
-    /// Nothing waits in a lane. A link that lingers without a timer has waited for that alone. Of a message that the
-    /// backend's connection has read, and no more than that is known, it may need a moment yet.
-    func emptied(_ lane: SendLane, _ context: RoomsContext) {
+    /// Nothing waits in a lane. A link that lingers without a timer has waited for that alone.
+    func settled(_ lane: SendLane, _ context: RoomsContext) {
         let since = lane === self.lane ? emptySince : own[lane.account]?.emptySince
         guard since != nil, context.due(.linger(lane.id)) == nil else { return }
-        let patience: Duration = lane.outbox.delivered.isEmpty ? .zero : .seconds(10)
-        context.set(.linger(lane.id), at: context.now.monotonic + patience)
+        context.set(.linger(lane.id), at: context.now.monotonic)
     }
 
     /// The link is lost, with its in-flight messages.

@@ -103,9 +103,6 @@ extension SendLane {
         }
     }
 
-    /// The link is closed for good: no more is learned of what a pong confirmed.
-    final func forgetDelivered(_ context: RoomsContext) { forget(outbox.takeDelivered(), context) }
-
     private func keep(_ entry: OutboxEntry, _ state: StoredOutboxEntry.State, _ context: RoomsContext) {
         guard let id = entry.storedID else { return }
         context.keep(

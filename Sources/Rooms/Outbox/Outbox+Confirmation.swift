@@ -76,8 +76,6 @@ extension Outbox {
     /// Removes those that no history confirmed in time.
     mutating func takeDelivered(due now: MonotonicInstant) -> [OutboxEntry] { delivered.takeDue(now: now) }
 
-    mutating func takeDelivered() -> [OutboxEntry] { delivered.takeAll() }
-
     // MARK: - Confirmations
 
     /// Removes the message with `id` from `sender`, which the backend has. Nil when there is none.

@@ -228,6 +228,8 @@ struct Outbox {
 
     var count: Int { lists.count }
     var isEmpty: Bool { lists.count == 0 }
+    /// Nothing is queued or unconfirmed, and no history may still be asked for what a pong alone confirmed.
+    var isSettled: Bool { isEmpty && delivered.isEmpty }
     var oldestAcceptedAt: MonotonicInstant? { lists.oldest.flatMap { lists[$0]?.acceptedAt } }
     /// All entries; those of each author in the order of writing. For tests and for shutdown: it copies.
     var entries: [OutboxEntry] { OutboxLists.Name.allCases.flatMap { lists.entries($0) } }
