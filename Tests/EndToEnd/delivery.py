@@ -25,6 +25,8 @@ from world import scenario
 ASKED_AGAIN = 10
 # Long enough for that, a reconnect, and a loaded machine.
 SETTLED = 30
+# For so long at most it is not certain that what a pong alone confirmed is processed: a minute, a ping's time and its answer's.
+WATCHED = 120
 
 
 def faces(*names):
@@ -331,7 +333,8 @@ def a_pong_came_and_the_backend_lost_it(stage):
 def the_room_is_taken_out_meanwhile(stage):
     """Confirmed by a pong, and a reload takes the room out: its link stays for as long as that may be lost; the message goes
     again, and the room is there again when the file has it."""
-    stage.backend.lose(link_of(stage))
+    link = link_of(stage)
+    stage.backend.lose(link)
     say_into(stage, "read and lost")
     for client in (stage.author, stage.bob):
         client.expect_text("read and lost")
@@ -341,7 +344,8 @@ def the_room_is_taken_out_meanwhile(stage):
         'upstream_room = "General"', 'upstream_room = "Attic"').replace("{ lobby =", "{ attic ="))
     assert "rooms-opened attic; rooms-closed lobby" in told["changes"], told
     assert stage.author.expect("PART").params[0] == "#lobby"
-    asked, _ = lose_link(stage)
+    asked = len(stage.backend.histories)
+    stage.backend.end(link)
     check_sent_again(stage, "read and lost", asked)
     told = rewrite(stage.bridge, lambda text: before)
     assert "rooms-opened lobby; rooms-closed attic" in told["changes"], told
@@ -351,6 +355,32 @@ def the_room_is_taken_out_meanwhile(stage):
     assert len(page) == 1 and in_backend(stage, "read and lost") == 1, counts(stage, "read and lost")
     stage.author.say("#lobby", "there again")
     stage.bob.expect_text("there again")
+
+
+@slow("waits out the minute in which what a pong confirmed may be lost")
+@faces("jwt-rooms")
+def the_room_is_called_otherwise_meanwhile(stage):
+    """Under its new name the room begins once the old one has sent what it had: once, and in front of what is said there."""
+    link = link_of(stage)
+    stage.backend.lose(link)
+    say_into(stage, "read and lost")
+    stage.bob.expect_text("read and lost")
+    told = rewrite(stage.bridge, lambda text: text.replace(
+        'name = "lobby"', 'name = "attic"'))
+    assert "rooms-opened attic; rooms-closed lobby" in told["changes"], told
+    for client in (stage.author, stage.bob):
+        assert client.expect("PART").params[0] == "#lobby"
+        client.join("#attic")
+    stage.author.say("#attic", "said later")
+    asked = len(stage.backend.histories)
+    stage.backend.end(link)
+    check_sent_again(stage, "read and lost", asked)
+    wait_until(lambda: in_backend(stage, "said later"), lambda: "sent later; " + counts(stage, "said later"), WATCHED)
+    stage.bob.expect_text("said later")
+    assert [text for text in stage.backend.texts() if "la" in text or "lost" in text] == [
+        spoken(stage, "read and lost"), spoken(stage, "said later")], stage.backend.texts()
+    page = [line.params[-1] for line in ask(stage.bob, "CHATHISTORY LATEST #attic * 2")]
+    assert page == ["read and lost", "said later"], page
 
 
 @faces(*PONGS)
