@@ -5,7 +5,7 @@ import BridgeTypes
 ///
 /// | state     | meaning                  | verb → next                                          |
 /// |-----------|--------------------------|------------------------------------------------------|
-/// | waiting   | behind other rooms       | its turn → under way; a user came → waiting, in front |
+/// | waiting   | behind other rooms, or behind an older one that sends what is stored | its turn → under way; a user came → waiting, in front |
 /// | under way | the store was asked      | answered, too late, or closed → gone                 |
 struct RoomLoads {
     /// The last is next.

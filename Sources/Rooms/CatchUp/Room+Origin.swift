@@ -83,16 +83,26 @@ extension Room {
 
     /// Whether a live message is another than the one that came under its id: the backend's ids begin anew.
     ///
-    /// It names a message of ours on its way, or has another text and a later time than the one that was shown.
+    /// It names a message of ours on its way, or has another text and a later time than the one that was shown; and one of
+    /// ours, which the backend may show with another text and in pieces, is another's now.
     func isAnother(_ message: ChatMessage, than id: ChatID, _ context: RoomsContext) -> Bool {
         let isEcho = message.ref.map { ref in lanes.contains { $0.outbox.contains(id: ChatID(ref)) } } ?? false
-        guard isEcho || recent.hasOther(than: message, under: id) else { return false }
+        let isLater =
+            recent.entry(upstreamID: id).map { known in
+                known.isOlder(than: message) && (known.puppet == nil || !mayBeOurs(message, known))
+            } ?? false
+        guard isEcho || isLater else { return false }
         if report.notesReusedID() {
             context.note(
                 .warn, "id-reused", "the backend gave an id again, to another message: its ids begin anew",
                 ["room": settings.name, "id": link.printable(id.rawValue)])
         }
         return true
+    }
+
+    private func mayBeOurs(_ message: ChatMessage, _ known: RecentLog.Entry) -> Bool {
+        message.isSelf || mayBeAccount(message.sender) || own.speaking(message.sender) != nil
+            || message.sender.id == known.puppet
     }
 
     /// Whether the message carries its client-made id, so that its text is no further evidence.

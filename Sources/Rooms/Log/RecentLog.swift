@@ -42,6 +42,16 @@ package final class RecentLog {
         var isNotice = false
         fileprivate var msgidHash: UInt32 = 0
         fileprivate var upstreamIDHash: UInt32 = 0
+
+        /// Whether a message has a later time and another text.
+        func isOlder(than message: ChatMessage) -> Bool {
+            // No line shows a time before its own.
+            guard !isTakenBack, let at = message.at, at > self.at.after(CatchUp.serverClockTolerance) else {
+                return false
+            }
+            let beginning = RecentLog.beginning(of: message.text)
+            return beginning != self.beginning && beginning != wentUpAs && beginning != changedTo
+        }
     }
 
     /// Retained bytes of a text: more than an excerpt shows, without holding a megabyte for sixty characters.
@@ -214,16 +224,6 @@ package final class RecentLog {
         guard let slot = slot(of: msgid) else { return }
         let beginning = Self.beginning(of: text)
         if beginning != ring[slot].beginning { ring[slot].wentUpAs = beginning }
-    }
-
-    /// Whether an earlier message of another upstream person, or with another text, has this upstream id. Of ours nothing
-    /// is known: the backend may show them with another text, and cut in pieces.
-    func hasOther(than message: ChatMessage, under id: ChatID) -> Bool {
-        guard let at = message.at, let entry = entry(upstreamID: id), entry.puppet == nil, !entry.isTakenBack else {
-            return false
-        }
-        // No line shows a time before its own.
-        return at > entry.at.after(CatchUp.serverClockTolerance) && entry.beginning != Self.beginning(of: message.text)
     }
 
     /// The complete text of a message as the backend has it, while it is retained.
