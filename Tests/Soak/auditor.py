@@ -478,14 +478,15 @@ class Audit:
     def index(self):
         """What all clients were shown, taken together."""
         self.first_shown, self.first_shown_live, self.times, self.key_of_msgid = {}, {}, {}, {}
-        self.moments = collections.defaultdict(set)
+        # The times of a room's lines, and when a line with each was first shown.
+        self.moments = collections.defaultdict(dict)
         gaps = {}
         for client in self.clients.values():
             for one in client.shown:
                 if one.room not in self.rooms:
                     continue
                 if one.time is not None:
-                    self.moments[one.room].add(one.time)
+                    self.moments[one.room][one.time] = min(self.moments[one.room].get(one.time, one.t), one.t)
                 if one.gap is not None:
                     if one.gap:
                         gaps.setdefault((one.room, one.gap), []).append((client, one))
@@ -1164,7 +1165,7 @@ class Audit:
         a wrong clock put far ahead does not set those free that come behind it. Gaps are lines as well: clients sort them
         by their times like all others.
 
-        A line's own time stands too where the last millisecond of the 60 s is taken.
+        A line's own time stands too where the last millisecond of the 60 s is taken, by what anybody was shown.
 
         A room remembers the last lines alone. A clock that is set back by an hour shows the times of those once more that it
         remembers no longer. STRICT: what a client was not shown does not count among them.
@@ -1184,7 +1185,7 @@ class Audit:
                 least, taken, is_ahead = self.dated(room, one, there, client)
                 newest = every if one.time > taken + MOST else right
                 at = bisect.bisect_right(newest, least + MOST - 1)
-                if at and newest[at - 1] >= one.time and not is_full(every, least, one.time) and not (
+                if at and newest[at - 1] >= one.time and not is_full(self.moments[room.name], least, one.time) and not (
                         one.page and one.key not in self.first_shown_live and there and one.time == there[0].said_at):
                     found.setdefault((name_of(one), one.time), "%s in %s got %s with %d, %d ms %s a line before it" % (
                         client.name, room.name, named(one.key) if one.key else "a gap", one.time, newest[at - 1] - one.time,
@@ -1652,12 +1653,12 @@ def in_its_order(stream, key=name_of):
     return list(found.values())
 
 
-def is_full(times, least, time):
-    """Whether a line of then could not be raised above the others by at most 60 s: of `times`, sorted, two have the last
-    milliseconds. Its own time was from `least` to `time`, which it shows: it or the next one that was free."""
+def is_full(first_at, least, time):
+    """Whether a line could not be raised above the others by at most 60 s: two that were there before it have the last milliseconds.
+    `first_at` has when a line with each time was first shown to anybody. Its own time was from `least` to `time`, which it shows: it
+    or the next one that was free."""
     def has(one):
-        at = bisect.bisect_left(times, one)
-        return at < len(times) and times[at] == one
+        return one in first_at and first_at[one] <= first_at[time]
 
     return any(has(own + MOST - 1) and has(own + MOST) for own in range(max(least, time - REMEMBERED), time + 1))
 

@@ -26,8 +26,8 @@ from plan import (  # noqa: E402
 SLACK = 1500
 # The relay says what became of a file within this, while it runs; in milliseconds.
 PATIENCE = 15_000
-# What waits for a backend goes up, or its author is told, within this. Of what a pong alone confirmed, which `jwt-rooms` knows nothing
-# else of, the history may be asked for a minute, a ping and its answer longer.
+# What waits for a backend goes up, or its author is told, within this. Of what a pong alone confirmed, on the wires where one may, the
+# history may be asked for a minute, a ping and its answer longer.
 CLOSING, WATCHED = 40_000, 115_000
 # Around the death of a process, connections end.
 DEATH = 2000
@@ -225,7 +225,7 @@ class Check:
 
     @staticmethod
     def closing_time(room):
-        return WATCHED if PASSING[room].wire.name == "jwt-rooms" else CLOSING
+        return WATCHED if PASSING[room].wire.name in ("jwt-rooms", "plainjson") else CLOSING
 
     @staticmethod
     def lost_account(client, states):

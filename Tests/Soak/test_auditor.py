@@ -939,13 +939,15 @@ class Clean(unittest.TestCase):
         self.check(behind(is_told=True).finish())
 
     def test_no_time_is_free_within_a_minute(self):
-        # Of lines of before, from when a line's own time was, and what it shows.
+        # The times of lines of before, from when a line's own time was, and what it shows.
         for times, least, time, expected in (
-                ((1000, 60_999, 61_000), 1000, 1000, True), ((1000, 60_999, 61_000), 1000, 1001, True),
-                ((1000, 60_999), 1000, 1001, False), ((1000, 61_000), 1000, 1001, False),
-                ((1000, 61_000, 61_001), 1000, 1000, False), ((1000, 61_000, 61_001), 1000, 1001, True)):
+                ((60_999, 61_000), 1000, 1000, True), ((60_999, 61_000), 1000, 1001, True),
+                ((60_999,), 1000, 1001, False), ((61_000,), 1000, 1001, False),
+                ((61_000, 61_001), 1000, 1000, False), ((61_000, 61_001), 1000, 1001, True)):
             with self.subTest((times, least, time)):
-                self.assertEqual(auditor.is_full(times, least, time), expected)
+                self.assertEqual(auditor.is_full({**dict.fromkeys(times, 7), time: 8}, least, time), expected)
+                # Not where they came later.
+                self.assertFalse(auditor.is_full({**dict.fromkeys(times, 9), time: 8}, least, time))
 
     def test_not_accepted(self):
         run = spoken()

@@ -210,7 +210,7 @@ class ReloadTests(unittest.TestCase):
 
     def test_links_that_stay_for_what_waits(self):
         """Forty seconds; of what a pong alone confirmed, the history may be asked for a minute more."""
-        for room, wire, seconds in (("cove", "typed", 39), ("glen", "jwt-rooms", 100)):
+        for room, wire, seconds in (("cove", "typed", 39), ("glen", "jwt-rooms", 100), ("shed", "plainjson", 100)):
             run = self.run_ = Run()
             run.reload(10, open=self.without(room))
             for name in CLIENTS:
