@@ -90,7 +90,7 @@ extension Learner {
         for (pointer, array) in Self.lists(in: call.answer) {
             guard let fields = fieldsOfRows(array) else { continue }
             let hasID = fields.pointers["id"] != nil
-            let (address, page) = address(call.url, hasID: hasID, beginning: beginning(array, fields))
+            let (address, page) = address(call.url, hasID: hasID) { beginning($0, array, fields) }
             if !hasID, !cursors.isEmpty {
                 reason(
                     "history: its rows have no id that other frames or calls name, so it is not asked from a message on"
@@ -110,14 +110,17 @@ extension Learner {
         return false
     }
 
-    /// The place for the beginning of everything, `since=0`: what rows have, as numbers; nil: they tell neither.
-    private func beginning(_ array: [JSONValue], _ fields: LearnedFields) -> String? {
+    /// The place for the beginning of everything, such as `since=0`: an id or a time, by the name of its parameter where rows have
+    /// both as numbers; nil: they have neither.
+    private func beginning(_ name: String, _ array: [JSONValue], _ fields: LearnedFields) -> String? {
         let rows = array.map { LearnedFrame(element: $0) }
         func areNumbers(_ field: String, from least: Int64) -> Bool {
             guard let pointer = fields.pointers[field] else { return false }
             return rows.allSatisfy { $0.text(pointer).flatMap { Int64($0) }.map { $0 >= least } ?? false }
         }
-        return areNumbers("id", from: 0) ? "after" : areNumbers("at", from: 100_000_000_000) ? "since_ms" : nil
+        let id = areNumbers("id", from: 0) ? "after" : nil
+        let time = areNumbers("at", from: 100_000_000_000) ? "since_ms" : nil
+        return ["since", "from"].contains(Words.plain(name)) ? time ?? id : id ?? time
     }
 
     private func isNewestFirst(_ array: [JSONValue], _ fields: LearnedFields) -> Bool {
@@ -153,7 +156,8 @@ extension Learner {
     /// What calls name a message by, to get those before or behind it.
     private var cursors: Set<String> {
         let fields = evidence.recording.calls.lazy.flatMap { Self.queryFields($0.url) }
-        return Set(fields.filter { Self.place($0.name, of: $0.value)?.namesMessage ?? false }.map(\.value))
+        return Set(
+            fields.filter { $0.value != "0" && Self.place($0.name, of: $0.value)?.namesMessage ?? false }.map(\.value))
     }
 
     private static func queryFields(_ url: some StringProtocol) -> [(name: String, value: String, whole: String)] {
@@ -163,8 +167,14 @@ extension Learner {
         }
     }
 
+    private static let limits: Set<String> = ["limit", "count", "pagesize", "perpage", "size", "n", "first"]
+
+    private static func isPageSize(_ value: String) -> Bool { Int64(value).map { (1...1000).contains($0) } ?? false }
+
     /// The place of what is asked for before or after, by the name of its parameter and a value.
     private static func place(_ name: String, of value: String) -> (name: String, namesMessage: Bool)? {
+        // How many there may be, and not which.
+        if Words.plain(name) == "max", isPageSize(value) { return nil }
         let isTime = value.contains("-") && value.contains(":")
         let isMilliseconds = value.utf8.count >= 12 && Int64(value) != nil
         switch Words.plain(name) {
@@ -178,8 +188,10 @@ extension Learner {
 
     /// The path with places for what differs, and the server's page.
     ///
-    /// - Parameter beginning: the place that 0 has where the rest is asked for; nil: it has none.
-    private func address(_ url: String, hasID: Bool, beginning: String?) -> (String, page: Int64?) {
+    /// - Parameter beginning: the place that 0 has in a parameter of this name; nil: it has none.
+    private func address(
+        _ url: String, hasID: Bool, beginning: (String) -> String?
+    ) -> (String, page: Int64?) {
         var rest = Self.withoutToken(url).url[...]
         if let scheme = rest.firstRange(of: "://") {
             let path = rest[scheme.upperBound...]
@@ -192,13 +204,15 @@ extension Learner {
         var page: Int64?
         var query = Self.queryFields(rest).map { name, value, whole -> String in
             switch Words.plain(name) {
-            case "limit", "count", "pagesize", "perpage", "size", "n", "first":
-                page = Int64(value).flatMap { (1...1000).contains($0) ? $0 : nil }
+            case let plain where Self.limits.contains(plain) || plain == "max" && Self.isPageSize(value):
+                page = Self.isPageSize(value) ? Int64(value) : nil
                 return "\(name)={limit}"
             default: break
             }
             if let place = Self.place(name, of: value) {
-                if value == "0", !place.name.hasPrefix("before") { return beginning.map { "\(name)={?\($0)}" } ?? "" }
+                if value == "0", !place.name.hasPrefix("before") {
+                    return beginning(name).map { "\(name)={?\($0)}" } ?? ""
+                }
                 return place.namesMessage && !hasID ? "" : "\(name)={?\(place.name)}"
             }
             return value == room ? "\(name)={room}" : whole

@@ -173,6 +173,32 @@ struct SessionConfirmationTests {
     }
 
     @Test(
+        "where messages have no ids, ours comes without our id over the next link, and its text is all the evidence",
+        arguments: [true, false])
+    func withoutIDs(isLive: Bool) throws {
+        var past = [S.message(nil, "one", at: -60)]
+        let stage = try Self.stage(.echoByID, .server, identity: .single, history: .socket, past: past) {
+            $0.returnsClientIDs = true
+        }
+        past.append(S.message(nil, "before", at: -30))
+        stage.backend(past[1])
+        for text in ["yes", "yes"] { _ = Self.say(text, stage) }
+        _ = stage.said(2)
+        stage.loseLink()
+        stage.harness.advance(by: .seconds(3))
+        let ours = (1...2).map { second in
+            "{\"kind\":\"message\",\"self\":true,\"at\":\(S.base + Int64(second) * 1000),"
+                + "\"sender\":{\"name\":\"acct\"},\"text\":\"<bob> yes\"}"
+        }
+        // What comes live while a history is awaited is in it as well.
+        if isLive { ours.forEach { stage.backend($0) } }
+        stage.backend(S.history(past + ours))
+        #expect(stage.said(2) == ["bob: yes", "bob: yes"])
+        #expect(stage.room.lane.outbox.isEmpty)
+        #expect(stage.notes("unknown-own-message").isEmpty)
+    }
+
+    @Test(
         "what is no newer, or has the same text, came before",
         arguments: [("other", nil), ("other", -60), ("other", -61), ("other", -59), ("one", -5)])
     func idsOnceMore(text: String, at: Int64?) throws {

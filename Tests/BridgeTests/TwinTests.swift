@@ -370,8 +370,9 @@ struct TwinTests {
         #expect(stage.heard(4) == [])
         // The other comes all the same: while this one is there it has what it left.
         stage.enter(5, "alice@ann", caps: Self.caps)
-        let notice = "bridge: *** 1 older message was left out; " + BacklogTests.how
-        #expect(stage.heard(5) == [notice, "ann: m1", "ann: m2", "ann: m3"])
+        let heard = stage.heard(5)
+        #expect(BacklogTests.isNotice(heard.first, "1 older message was", most: 1))
+        #expect(Array(heard.dropFirst()) == ["ann: m1", "ann: m2", "ann: m3"])
     }
 
     @Test("a program that nobody knows takes nobody's place")

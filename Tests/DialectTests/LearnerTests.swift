@@ -320,11 +320,14 @@ struct LearnerTests {
     @Test(
         "a call for all since the beginning goes on from what rows have as numbers",
         arguments: [
-            (#""id":N,"ts":1796028138000"#, "&since={?after}"),
-            (#""id":"pN","ts":1796028138000"#, "&since={?since_ms}"),
-            (#""id":"pN","ts":1796028138"#, ""), (#""id":"pN","ts":"2026-11-30T10:00:00Z""#, ""),
+            (#""id":N,"ts":1796028138000"#, "since=0", "&since={?since_ms}"),
+            (#""id":N,"ts":1796028138000"#, "after=0&max=50", "&after={?after}&max={limit}"),
+            (#""id":N,"ts":1796028138"#, "since=0", "&since={?after}"),
+            (#""id":"pN","ts":1796028138000"#, "min=0", "&min={?since_ms}"),
+            (#""id":"pN","ts":1796028138"#, "since=0", ""), (#""id":"pN","ts":"2026-11-30T10:00:00Z""#, "since=0", ""),
+            (#""id":N,"ts":1796028138"#, "before=0&max=70001", "&before={?before_id}&max={?before_id}"),
         ])
-    func sinceBeginning(_ row: String, _ query: String) throws {
+    func sinceBeginning(_ row: String, _ call: String, _ query: String) throws {
         func id(_ number: Int) -> String { row.contains(#""pN""#) ? "\"p\(number)\"" : "\(number)" }
         let rows = (1...3).map { #"{\#(row.replacing("N", with: "\($0)")),"text":"old \#($0)","from":"bob"}"# }
         let proposal = try Self.proposal(
@@ -332,7 +335,7 @@ struct LearnerTests {
             {"dir":"out","frame":{"type":"say","text":"learn-1"}}
             {"dir":"in","frame":{"type":"said","id":\(id(8)),"text":"learn-1","from":"ann"}}
             {"dir":"in","frame":{"type":"said","id":\(id(9)),"text":"learn-2","from":"bob"}}
-            {"http":{"method":"GET","url":"/posts?n=3&since=0","status":200,"answer":[\(rows.joined(separator: ","))]}}
+            {"http":{"method":"GET","url":"/posts?n=3&\(call)","status":200,"answer":[\(rows.joined(separator: ","))]}}
             """)
         #expect(proposal.description["history"]?["get"]?.string == "/posts?n={limit}" + query)
     }

@@ -117,18 +117,20 @@ extension IRCServer {
         case (.success(let page), .page):
             if backlog.isMoreLeftOut == true {
                 backlog.found(moreLeftOut: false)
-                backlog.put(leftOutNotice(backlog))
+                backlog.put(leftOutNotice(backlog, before: page.first?.msgid))
             }
             backlog.take(page)
             write(backlog, session)
         }
     }
 
-    private func leftOutNotice(_ backlog: Backlog) -> IRCMessage {
+    private func leftOutNotice(_ backlog: Backlog, before msgid: String?) -> IRCMessage {
         let count = backlog.leftOut.map { "\($0) older message\($0 == 1 ? " was" : "s were")" }
+        let most = min(backlog.leftOut ?? .max, settings.limits.historyLimit)
+        let place = [room(backlog.room)?.channel, "\(most)"] + (msgid.map { ["before", $0] } ?? [])
+        let command = place.compactMap(\.self).joined(separator: " ")
         return roomNotice(
-            backlog,
-            "\(count ?? "Older messages were") left out; /msg \(ServiceName.nick) help history tells how to see more.")
+            backlog, "\(count ?? "Older messages were") left out: /msg \(ServiceName.nick) history \(command)")
     }
 
     /// The notice that missed messages are no longer stored.

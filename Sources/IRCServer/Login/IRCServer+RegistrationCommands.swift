@@ -66,13 +66,20 @@ extension IRCServer {
             }
         }
         guard needsLogin(session) else { return true }
-        let how = session.origin.allowsLogin ? ": SASL, or ACCOUNT:PASSWORD as the server password" : ""
-        reply(.errPasswdMismatch, "You must log in to connect to this server" + how, to: session)
+        reply(.errPasswdMismatch, "You must log in to connect to this server" + waysToLogIn(session), to: session)
         if session.caps.contains(.standardReplies) {
             fail("*", "ACCOUNT_REQUIRED", [], "Log in with SASL, or with PASS account:password", session)
         }
         close(session, reason: "You must log in to connect to this server", .login)
         return false
+    }
+
+    private func waysToLogIn(_ session: IRCSession) -> String {
+        var ways = settings.password == nil ? [] : ["the server's password"]
+        if session.origin.allowsLogin, ways.isEmpty || !accounts.isEmpty {
+            ways.append("ACCOUNT:PASSWORD as the password, or SASL")
+        }
+        return ways.isEmpty ? "" : ", with " + ways.joined(separator: ", or ")
     }
 
     /// Attaches a client to a present person.

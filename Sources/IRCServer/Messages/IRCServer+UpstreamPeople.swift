@@ -51,7 +51,9 @@ extension IRCServer {
                 .fail(verb.rawValue, "CANNOT_DELIVER", target.nick, text: why + excerpt, source: settings.serverName),
                 session)
         } else {
-            refuse(verb, session.numeric(.errCannotSendToUser, target.nick, why), session)
+            // Behind the nick, as clients show it.
+            let words = "takes no private messages from here, being a user of the chat backend (\(target.host))"
+            refuse(verb, session.numeric(.errCannotSendToUser, target.nick, words), session)
         }
     }
 }

@@ -58,8 +58,8 @@ extension Room {
         // The answer may have been lost with the link, and the row come live.
         case .receipt where traits.messageIDOrigin == .server, .none where traits.messageIDOrigin == .server: break
         case .echoByID, .receipt, .none:
-            guard let id = message.id else { return nil }
-            return lane.confirm(id: id, sender: echoSender(message))
+            if let id = message.id { return lane.confirm(id: id, sender: echoSender(message)) }
+            guard bearsNoID(message, lane) else { return nil }
         }
         guard !bearsClientID(message), !isHistory || message.id == nil else { return nil }
         if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
@@ -103,6 +103,12 @@ extension Room {
     private func mayBeOurs(_ message: ChatMessage, _ known: RecentLog.Entry) -> Bool {
         message.isSelf || mayBeAccount(message.sender) || own.speaking(message.sender) != nil
             || message.sender.id == known.puppet
+    }
+
+    /// Whether the message has neither id nor reference while the fate of one is unknown that was written over an earlier link:
+    /// there it may come like that, and its text is all the evidence.
+    func bearsNoID(_ message: ChatMessage, _ lane: SendLane) -> Bool {
+        traits.messageIDOrigin == .server && message.id == nil && message.ref == nil && lane.outbox.hasUnknown
     }
 
     /// Whether the message carries its client-made id, so that its text is no further evidence.

@@ -63,7 +63,7 @@ extension Room {
         // A history row was matched before, with all others.
         if entry == nil, !isHistory || message.id == nil {
             entry =
-                traits.confirmation == .echoByID
+                traits.confirmation == .echoByID && !bearsNoID(message, own)
                 ? message.id.flatMap { own.confirm(id: $0) }
                 : own.confirm(sender: nil, text: message.text)
         }
