@@ -445,6 +445,25 @@ def processed_after_the_history_was_fetched_and_told_live(stage):
     late(stage, quietly=False)
 
 
+def nameless_stage(identity):
+    backend = Homemade("nameless", identity=identity)
+    stage = Stage(backend)
+    stage.face, stage.user, stage.nick = "jwt-rooms" if identity == "single" else "custom", None, "ann"
+    begin(stage)
+    return stage
+
+
+@for_each(nameless_stage, "single", "puppet")
+def without_ids_the_text_of_a_history_is_all_there_is(stage):
+    """The description reads our id and none of the backend's, and the history has neither."""
+    late(stage, quietly=True)
+
+
+@for_each(nameless_stage, "single", "puppet")
+def without_ids_what_comes_live_over_the_next_link_is_ours(stage):
+    late(stage, quietly=False)
+
+
 @faces(*EVERY)
 def shown_by_a_pong_and_processed_after_the_history_was_fetched(stage):
     """A proxy answered the ping; the frame behind it is processed late. Shown once, numbered once, sent once."""

@@ -491,14 +491,15 @@ class Homemade(Scripted):
     """What a company made for itself, known to the bridge by a description alone. The server makes the ids.
 
     `shape`: "silent" confirms nothing; "ack" answers with its id and our nonce; "echo" sends everything to everybody under
-    our nonce, "others" the same but not to its sender. `has_history`: whether the description has the call.
+    our nonce, "others" the same but not to its sender; "nameless" has no ids, and its sender alone gets our nonce with it.
+    `has_history`: whether the description has the call.
     """
 
     dialect = "homemade"
 
-    def __init__(self, shape="silent", has_history=True, echo=None):
+    def __init__(self, shape="silent", has_history=True, echo=None, identity="puppet"):
         super().__init__()
-        self.shape, self.has_history, self.echo = shape, has_history, echo
+        self.shape, self.has_history, self.echo, self.identity = shape, has_history, echo, identity
         # Whether "ack" is told; a lost one is told to nobody.
         self.acks = True
         self.reactions, self.deletions = [], []
@@ -521,6 +522,8 @@ class Homemade(Scripted):
             skip = () if self.shape == "echo" else (link,)
             row = self.store(
                 who.get("id"), who.get("name"), found["text"], message_id=found["nonce"] if named else None, skip=skip)
+            if self.shape == "nameless" and self.tells:
+                link.send(json.dumps({**self.view(row), "nonce": found["nonce"]}))
             if self.shape == "ack" and self.acks:
                 link.send(json.dumps({"op": "ack", "nonce": found["nonce"], "id": row["id"]}))
         elif op == "react":
@@ -530,9 +533,12 @@ class Homemade(Scripted):
             link.send(json.dumps({"op": "gone", "ids": found["ids"], "from": who}))
 
     def view(self, row):
-        return {
+        view = {
             "op": "msg", "id": row["id"], "from": {"id": row["user"], "name": row["name"]}, "text": row["text"],
             "at": int(row["at"] * 1000)}
+        if self.shape == "nameless":
+            del view["id"]
+        return view
 
     def row_frame(self, row):
         return json.dumps(self.view(row))
@@ -553,7 +559,7 @@ class Homemade(Scripted):
             message["nonce"] = "{{id}}"
         who = {"sender.id": "/from/id", "sender.name": "/from/name"}
         found = {
-            "identity": "puppet",
+            "identity": self.identity,
             "decode": [
                 {"when": {"/op": "msg"}, "event": "message",
                  "fields": {"id": "/id", "text": "/text", "at": {"ptr": "/at", "as": "time:unix_ms"}, **who}},
@@ -572,6 +578,10 @@ class Homemade(Scripted):
                     "from": {"id": "{{sender.id}}", "name": "{{sender.name}}"}},
             },
         }
+        if self.shape == "nameless":
+            fields = found["decode"][0]["fields"]
+            del fields["id"]
+            fields["ref"] = "/nonce"
         if self.shape == "ack":
             found["decode"].append({
                 "when": {"/op": "ack"}, "event": "receipt",
