@@ -216,6 +216,7 @@ extension Room {
                     .info, "unknown-own-message", "a message under one of our ids that we did not send is shown",
                     ["room": settings.name])
             }
+            if let id = message.id { own.speaking(message.sender)?.shownElsewhere(id) }
             show(message, context)
         }
     }
@@ -333,8 +334,6 @@ extension Room {
         guard !ours.isEmpty, let reader = present(receipt.by, context) else { return }
         tellAuthors(of: ours, reader: reader, state: receipt.state, context)
     }
-
-    // MARK: - Undecodable frames
 
     // MARK: - On demand
 

@@ -60,6 +60,97 @@ struct OwnLinkTests {
         #expect(stage.said(1) == ["alice: hello"])
     }
 
+    // MARK: - References that the author alone gets back
+
+    /// A message of the account, with the reference over its own link.
+    private func copy(_ id: String, _ text: String, over link: Int, of stage: OwnLinkStage, ref: String) {
+        let named = link == OwnLinkStage.own ? #""ref":"\#(ref)","# : ""
+        let at = stage.harness.clock.now.wall.milliseconds
+        stage.backend(
+            #"{"kind":"message","id":"\#(id)",\#(named)"sender":{"name":"Alice B"},"text":"\#(text)","at":\#(at)}"#,
+            over: link)
+    }
+
+    @Test(
+        "a message whose reference the author alone gets back is shown once, whichever copy comes first",
+        arguments: [[-1, 0], [0, -1]], ["hello", "HELLO"])
+    func authorsReference(_ order: [Int], _ shownAs: String) throws {
+        let stage = try stage { $0.confirmation = .echoByID }
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        let ref = stage.newestSentID()
+        copy("57", shownAs, over: order[0], of: stage, ref: ref)
+        stage.relay("58", "between", by: "Remy")
+        copy("57", shownAs, over: order[1], of: stage, ref: ref)
+        #expect(stage.said(2) == ["alice: hello", "Remy: between"])
+        #expect(stage.said(1) == ["alice: hello", "Remy: between"])
+        #expect(stage.own?.outbox.isEmpty == true)
+        stage.loseOwn()
+        stage.harness.advance(by: .seconds(120))
+        #expect(stage.sent().filter { $0.contains("message") } == ["-1 message Alice B: hello"])
+    }
+
+    @Test(
+        "where the answer comes too late, the copy has been shown, and the message is not shown again",
+        arguments: ["hello", "HELLO"])
+    func authorsReferenceIsLate(_ shownAs: String) throws {
+        let stage = try stage { $0.confirmation = .echoByID }
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        let ref = stage.newestSentID()
+        copy("57", shownAs, over: 0, of: stage, ref: ref)
+        #expect(stage.said(2) == [])
+        stage.harness.advance(by: .seconds(3))
+        #expect(stage.said(2) == ["alice: \(shownAs)"])
+        copy("57", shownAs, over: OwnLinkStage.own, of: stage, ref: ref)
+        #expect(stage.said(2) == [])
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
+    @Test("the same words said elsewhere are another message, also while the reference is awaited")
+    func sameWordsElsewhere() throws {
+        let stage = try stage { $0.confirmation = .echoByID }
+        stage.harness.send(1, "PRIVMSG #lobby :ok")
+        let ref = stage.newestSentID()
+        copy("57", "ok", over: 0, of: stage, ref: ref)
+        copy("58", "ok", over: OwnLinkStage.own, of: stage, ref: ref)
+        copy("58", "ok", over: 0, of: stage, ref: ref)
+        #expect(stage.said(2) == ["alice: ok", "alice: ok"])
+        let ids = ["57", "58"].map { stage.room.recent.entry(upstreamID: ChatID($0))?.sequence }
+        #expect(ids == [0, 1])
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
+    @Test("a copy that came before the own link was lost confirms the message by its text, and it is not sent again")
+    func authorsReferenceIsLost() throws {
+        let stage = try stage {
+            $0.confirmation = .echoByID
+            $0.history = .call
+        }
+        stage.harness.send(1, "PRIVMSG #lobby :hello")
+        copy("57", "hello", over: 0, of: stage, ref: "")
+        stage.loseOwn()
+        #expect(stage.said(2) == ["alice: hello"])
+        #expect(stage.own?.outbox.isEmpty == true)
+        stage.harness.advance(by: .seconds(60))
+        #expect(stage.sent().filter { $0.contains("message") } == ["-1 message Alice B: hello"])
+        #expect(stage.said(2) == [])
+    }
+
+    @Test("what a first history brought quietly is shown when it comes live")
+    func comesAfterTheHistory() throws {
+        let stage = try OwnLinkStage(OwnLinkStage.silent { $0.history = .call }) { $0.historyLimit = 50 }
+        stage.enterBoth()
+        #expect(stage.harness.takeHistoryQueries().count == 1)
+        let row = ChatMessage(
+            id: ChatID("57"), sender: ChatPerson(name: "Alice B"), text: "from my phone",
+            at: stage.harness.clock.now.wall)
+        stage.harness.answerHistory(.success([row]), isComplete: true)
+        copy("57", "from my phone", over: 0, of: stage, ref: "")
+        copy("57", "from my phone", over: 0, of: stage, ref: "")
+        #expect(stage.said(2) == ["alice: from my phone"])
+    }
+
+    // MARK: - The same person elsewhere
+
     @Test("what the same person says elsewhere is the IRC user's, also to themselves")
     func elsewhere() throws {
         let stage = try stage()

@@ -274,8 +274,6 @@ extension IRCServer {
         room.moderation.setTopic(clean, by: person.source, at: context.now.wall)
         tellEvent(room, "TOPIC", [clean], by: person, session)
     }
-
-    // MARK: - Entry and speech
 }
 
 extension PersonMask {

@@ -199,8 +199,6 @@ extension Room {
         return .done
     }
 
-    // MARK: - Edits
-
     // MARK: - Shared
 
     /// Performs an action on a message once the backend's id of it is known: at once, or after a lookup.

@@ -32,21 +32,14 @@ extension Room {
     func arrived(
         _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane, _ context: RoomsContext
     ) {
+        // Shown already as another's, when its own event came long before and was not recognised.
+        if let upstreamID, !seenIDs.insert(duplicateKey(upstreamID, lane.sender(of: entry).id)) {
+            _ = lane.persistArrival(entry, by: .backend, context)
+            return arm(lane, context)
+        }
         guard ambiguous.isEmpty else {
             ambiguous.arrived(entry, upstreamID: upstreamID, at: at, lane)
             return releaseDecided(context)
-        }
-        show(entry, upstreamID: upstreamID, at: at, lane, context)
-    }
-
-    private func show(
-        _ entry: OutboxEntry, upstreamID: ChatID?, at: ChatTimestamp?, _ lane: SendLane, _ context: RoomsContext
-    ) {
-        let key = upstreamID.map { duplicateKey($0, lane.sender(of: entry).id) }
-        // Shown already as another's, when its own event came long before and was not recognised.
-        if let key, !seenIDs.insert(key) {
-            _ = lane.persistArrival(entry, by: .backend, context)
-            return arm(lane, context)
         }
         confirmed(entry, upstreamID: upstreamID, at: at, lane, context)
     }
@@ -72,7 +65,7 @@ extension Room {
             switch first {
             case .event(let event, _): chatReceived(event, context)
             case .arrival(let entry, let upstreamID, let at, let lane):
-                show(entry, upstreamID: upstreamID, at: at, lane, context)
+                confirmed(entry, upstreamID: upstreamID, at: at, lane, context)
             }
         }
     }

@@ -684,8 +684,6 @@ extension Room {
         for message in shown { messageReceived(message, isHistory: true, context) }
     }
 
-    // MARK: - Names
-
     // MARK: - Ids of relayed messages
 
     /// Finds the backend's id of a message: at once where it is known; for an unidentified relayed one, after a lookup

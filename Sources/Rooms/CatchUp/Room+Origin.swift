@@ -31,7 +31,7 @@ extension Room {
     /// - Parameter isLateFrame: the message came live after a history had brought it quietly.
     func origin(of message: ChatMessage, isHistory: Bool, isLateFrame: Bool, _ context: RoomsContext) -> Origin {
         if isHistory, takeRelayedRow(message, context) { return .known }
-        if takeOwn(message, isHistory: isHistory, context) { return .known }
+        if takeOwn(message, isHistory: isHistory, isLateFrame: isLateFrame, context) { return .known }
         // Its author may have left or changed their nick since, so the sender may be unknown.
         if let entry = takeConfirmed(message, isHistory: isHistory) { return .confirmed(entry) }
         if traits.messageIDOrigin == .server, isKnownOrPrefixedAsOurs(message),
@@ -132,10 +132,11 @@ extension Room {
 
     /// Whether a pending answer can identify this message, from an unrelated sender, as a relayed one.
     func isAmbiguous(_ message: ChatMessage) -> Bool {
-        guard traits.messageIDOrigin == .server, traits.confirmation == .receipt, message.id != nil else {
-            return false
-        }
-        if let own = own.speaking(message.sender) { return own.outbox.oldestWritten != nil }
+        guard traits.messageIDOrigin == .server, message.id != nil else { return false }
+        let own = own.speaking(message.sender)
+        if traits.confirmation == .echoByID { return message.ref == nil && own?.outbox.oldestWritten != nil }
+        guard traits.confirmation == .receipt else { return false }
+        if let own { return own.outbox.oldestWritten != nil }
         guard lane.outbox.oldestWritten != nil else { return false }
         if message.isSelf || message.sender.id == nil && message.sender.name == nil { return true }
         return mayBeAccount(message.sender) && lane.outbox.hasWritten(inFrontOf: message.text)

@@ -11,13 +11,17 @@ import WireBytes
 extension Room {
     /// Handles a message of such an account. True when there is nothing left to show.
     ///
-    /// - Parameter overOwnLink: the link that brought it; nil: the room's.
+    /// - Parameters:
+    ///   - overOwnLink: the link that brought it; nil: the room's.
+    ///   - isLateFrame: the message came live after a history had brought it quietly.
     func takeOwn(
-        _ message: ChatMessage, overOwnLink link: OwnLink? = nil, isHistory: Bool, _ context: RoomsContext
+        _ message: ChatMessage, overOwnLink link: OwnLink? = nil, isHistory: Bool, isLateFrame: Bool = false,
+        _ context: RoomsContext
     ) -> Bool {
         guard !own.isEmpty else { return false }
         return traits.messageIDOrigin == .client
-            ? takeOwnByID(message, link, context) : takeOwnByText(message, link, isHistory: isHistory, context)
+            ? takeOwnByID(message, link, context)
+            : takeOwnByText(message, link, isHistory: isHistory, isLateFrame: isLateFrame, context)
     }
 
     /// The same by client-made id, with any sender.
@@ -48,22 +52,29 @@ extension Room {
     }
 
     func takeOwnByText(
-        _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, _ context: RoomsContext
+        _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, isLateFrame: Bool, _ context: RoomsContext
     ) -> Bool {
         guard let own = own.speaking(message.sender), link == nil || link === own else { return false }
         var message = message
-        if let id = message.id, seenIDs.contains(duplicateKey(id, nil)) {
+        if let id = message.id, !isLateFrame, seenIDs.contains(duplicateKey(id, nil)) {
+            if link === own, takeShownElsewhere(message, under: id, own, context) { return true }
             guard !isHistory, isAnother(message, than: id, context) else { return true }
             message.id = nil
         } else if message.id == nil, link == nil, isKnownByText(message, isHistory: isHistory, context) {
             return true
         }
+        let isNamedOnEcho = traits.confirmation == .echoByID
+        // The reference may come over the author's link alone: it says which message this is, if any.
+        if isNamedOnEcho, link == nil, !isHistory, !isLateFrame, !ambiguous.isReleasing, isAmbiguous(message) {
+            return false
+        }
         var late: OutboxEntry?
         var entry = message.ref.flatMap { own.confirm(id: ChatID($0)) }
         // A history row was matched before, with all others.
         if entry == nil, !isHistory || message.id == nil {
+            let isUnnamed = link == nil && !isLateFrame && message.id != nil && message.ref == nil
             entry =
-                traits.confirmation == .echoByID && !bearsNoID(message, own)
+                isNamedOnEcho && !isUnnamed && !bearsNoID(message, own)
                 ? message.id.flatMap { own.confirm(id: $0) }
                 : own.confirm(sender: nil, text: message.text)
         }
@@ -73,11 +84,16 @@ extension Room {
                 ?? own.takeLate(sender: nil, text: message.text)
         }
         if let entry = entry ?? late {
-            if let id = message.id { _ = seenIDs.insert(duplicateKey(id, nil)) }
             if link == nil { saw(message, context) }
             if late != nil { tellLateArrival(entry, context) }
             // The room's link shows it to all; only its copy over the own link is an answer.
             if link === own, late == nil, entry.state != .unknownAfterDisconnect { own.answered(context) }
+            if isNamedOnEcho, link === own, message.id != nil {
+                // In the place of its copy over the room's link, where that came first.
+                arrived(entry, upstreamID: message.id, at: message.at, own, context)
+                return true
+            }
+            if let id = message.id { _ = seenIDs.insert(duplicateKey(id, nil)) }
             confirmed(entry, upstreamID: message.id, at: message.at, own, context)
             return true
         }
@@ -97,6 +113,23 @@ extension Room {
         }
         if link == nil { saw(message, context) } else { own.answered(context) }
         learn(message.id, of: sent, own, context)
+        return true
+    }
+
+    /// Takes an echo whose copy over the room's link came long before, and was shown as said elsewhere.
+    private func takeShownElsewhere(
+        _ message: ChatMessage, under id: ChatID, _ own: OwnLink, _ context: RoomsContext
+    ) -> Bool {
+        guard let ref = message.ref.map({ ChatID($0) }), own.isShownElsewhere(id),
+            let entry = own.confirm(id: ref) ?? own.takeLate(ref: ref)
+        else { return false }
+        // Of a message in pieces one was shown, and not the whole.
+        if entry.part != nil {
+            confirmed(entry, upstreamID: nil, at: message.at, own, context)
+        } else {
+            _ = own.persistArrival(entry, by: .backend, context)
+            arm(own, context)
+        }
         return true
     }
 

@@ -35,6 +35,8 @@ import WireBytes
 package final class OwnLink: SendLane {
     /// Pause before the backend is asked again for the account's identity.
     static let identityRetry: Duration = .seconds(30)
+    /// More than a person says elsewhere while an answer is awaited.
+    private static let maxElsewhere = 100
 
     package let room: RoomID
     package let login: OwnLoginSettings
@@ -59,6 +61,8 @@ package final class OwnLink: SendLane {
     /// The time at which the last client left.
     package private(set) var emptySince: MonotonicInstant?
     private(set) var isClosing = false
+    /// Ids of messages that were shown as said elsewhere while some of ours were unconfirmed: one may be ours all the same.
+    private var elsewhere: [ChatID] = []
 
     init(
         id: RoomID, room: RoomSettings, roomID: RoomID, account: String, login: OwnLoginSettings, puppet: ChatID,
@@ -111,6 +115,15 @@ package final class OwnLink: SendLane {
     }
 
     func isPerson(_ person: ChatPerson) -> Bool { dialectContext.isSelf(person) }
+
+    /// A message of the account was shown as said elsewhere.
+    func shownElsewhere(_ id: ChatID) {
+        guard !outbox.isEmpty else { return elsewhere = [] }
+        if elsewhere.count == Self.maxElsewhere { elsewhere.removeFirst() }
+        elsewhere.append(id)
+    }
+
+    func isShownElsewhere(_ id: ChatID) -> Bool { elsewhere.contains(id) }
 
     // MARK: - Clients enter and leave
 

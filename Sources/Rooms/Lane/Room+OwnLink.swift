@@ -9,8 +9,6 @@ import WireBytes
 // Own links of accounts in this room. The states are at the head of OwnLink.swift.
 
 extension Room {
-    // MARK: - Lookup
-
     // MARK: - Clients enter and leave
 
     /// A client of an account entered, or a present one logged in.
@@ -219,8 +217,6 @@ extension Room {
         default: break
         }
     }
-
-    // MARK: - Outcome of messages
 
     // MARK: - After a lost link
 

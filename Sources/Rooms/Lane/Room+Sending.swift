@@ -74,6 +74,7 @@ extension Room {
         tell(lane.linkLost(context), lane, context)
         pendingActionsLinkLost(lane.id, context)
         arm(lane, context)
+        releaseDecided(context)
     }
 
     /// It was written, and is not written again: it waits for what shows whether it arrived.
@@ -188,8 +189,4 @@ extension Room {
             frontEnd.tell(.deliveredLate(entry.origin.text), in: self, to: client, label: nil)
         }
     }
-
-    // MARK: - Shown on IRC only
-
-    // MARK: - Typing
 }
