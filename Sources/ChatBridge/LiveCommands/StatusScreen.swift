@@ -63,7 +63,7 @@ struct StatusScreen {
                 notes.append("\(name): \(reason)")
             }
             let unconfirmed = room["unconfirmed"]?.integer ?? 0
-            if let queued = room["queued"]?.integer, queued > unconfirmed, !has(.queue, name) {
+            if let queued = room["queued"]?.integer, queued > unconfirmed, !has(.queue, name), !has(.rate, name) {
                 notes.append(
                     "\(name): \(queued) message\(queued == 1 ? " waits" : "s wait")" + age(room["oldest_queued_for"]))
             }

@@ -367,7 +367,8 @@ enum LogEventTable {
             "queue-waiting", .error, .warn,
             means: "messages from IRC wait for the backend for 30 s, or fill four fifths of the room's queue; error: "
                 + "it is full, and refuses messages",
-            remedy: "see why the backend confirms nothing: its own log, `chatbridge status`"),
+            remedy: "see in the text whether the backend confirms nothing, or `limits.upstream_messages_per_second` is "
+                + "too low"),
         LogEvent("failure-untold", .error, means: "an author who did not return was not told of a failed message"),
         LogEvent(
             "action-refused", .warn,

@@ -15,7 +15,7 @@ struct StatusTrouble: Equatable {
     }
 
     enum Kind: String, CaseIterable {
-        case storage, link, dialect, history, token, queue, mirror, certificate, reload
+        case storage, link, dialect, history, token, queue, rate, mirror, certificate, reload
 
         /// What to do about it: a sentence without a full stop.
         var remedy: String {
@@ -27,6 +27,9 @@ struct StatusTrouble: Equatable {
                 "\"chatbridge check --connect\" asks for it and says what is at fault; new messages are relayed"
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
             case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
+            case .rate:
+                "more is said than limits.upstream_messages_per_second, or the backend, lets through; a full queue "
+                    + "refuses messages"
             case .mirror: "see the tool, and its webhook; messages wait for retry.max_age, then they are given up"
             case .certificate: "renew it; changed files are noticed within a minute"
             case .reload: "mend the file and run \"chatbridge reload\"; until then the configuration before is in force"
@@ -45,7 +48,7 @@ struct StatusTrouble: Equatable {
     var subject: String {
         switch kind {
         case .storage: "storage"
-        case .link, .dialect, .history, .token, .queue: "room \(name)"
+        case .link, .dialect, .history, .token, .queue, .rate: "room \(name)"
         case .mirror: "mirror \(name)"
         case .certificate: "certificate of \(name)"
         case .reload: "reload"
@@ -151,11 +154,12 @@ extension StatusTrouble {
         }
         if let age = room.oldestQueuedFor, age >= queueAge || room.queued * 5 >= room.queueLimit * 4 {
             let isFull = room.queued >= room.queueLimit
+            let isUnsent = room.state.isUp && room.unconfirmed < room.queued - room.unconfirmed
             found.append(
                 StatusTrouble(
-                    kind: .queue, level: isFull ? .error : .warning, name: name,
-                    text: "\(room.queued) of \(room.queueLimit) messages wait, the oldest for "
-                        + spoken(age.components.seconds)))
+                    kind: isUnsent ? .rate : .queue, level: isFull ? .error : .warning, name: name,
+                    text: "\(room.queued) of \(room.queueLimit) messages wait\(isUnsent ? " to be sent" : ""), "
+                        + "the oldest for \(spoken(age.components.seconds))"))
         }
         return found
     }

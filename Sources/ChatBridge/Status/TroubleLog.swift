@@ -41,7 +41,7 @@ final class TroubleLog: ConnectionlessLoopClient {
         case .link, .dialect, .history, .storage, .reload, .mirror: break
         case .token:
             note(BridgeNote(isError ? .error : .warn, "backend-token-late", text, ["room": trouble.name]))
-        case .queue:
+        case .queue, .rate:
             note(BridgeNote(isError ? .error : .warn, "queue-waiting", text, ["room": trouble.name]))
         case .certificate:
             note(BridgeNote(isError ? .error : .warn, "accept-certificate-ending", text, ["for": trouble.name]))
