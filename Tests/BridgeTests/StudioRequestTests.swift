@@ -129,6 +129,27 @@ import WireBytes
         #expect(desk.ask("POST", "/api/auth/refresh", body: refresh).status == 401)
     }
 
+    @Test("who logs out cannot renew their token")
+    func logsOut() {
+        let desk = Desk()
+        let pair = desk.ask("POST", "/api/auth/login", body: #"{"username":"ada","password":"x"}"#).json
+        #expect(desk.ask("POST", "/api/auth/logout", token: pair["access_token"]?.string).status == 200)
+        let refresh = #"{"refresh_token":"\#(pair["refresh_token"]?.string ?? "")"}"#
+        #expect(desk.ask("POST", "/api/auth/refresh", body: refresh).status == 401)
+    }
+
+    @Test("a thousand rooms are kept, and not one more")
+    func boundsRooms() {
+        let desk = Desk()
+        let token = desk.logIn("ada")
+        func make(_ number: Int) -> Int {
+            desk.ask("POST", "/api/rooms", token: token, body: #"{"name":"room \#(number)"}"#).status
+        }
+        // Two are there from the start.
+        #expect((3...1000).allSatisfy { make($0) == 200 })
+        #expect(make(1001) == 400)
+    }
+
     @Test("a token ends after 30 minutes", arguments: [(29 * 60, 200), (30 * 60, 401)] as [(Int64, Int)])
     func tokensEnd(_ age: Int64, _ status: Int) {
         let desk = Desk()

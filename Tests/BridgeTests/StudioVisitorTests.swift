@@ -320,6 +320,24 @@ private final class VisitorBench {
         #expect(bench.said.count == StudioVisitor.maxAnswers)
     }
 
+    @Test("what is said while it is about to answer is what it answers")
+    func answersTheLast() {
+        let bench = VisitorBench()
+        bench.say("ada", "hello")
+        bench.wait(.seconds(2))
+        bench.say("ada", "what time is it")
+        bench.wait(.seconds(2))
+        #expect(bench.said.count == 1)
+        #expect(bench.said.first?.hasPrefix("Hello ada. ada: it is ") == true, "\(bench.said)")
+        bench.wait(.seconds(60))
+        bench.say("ada", "hello")
+        bench.say("ada", "typing")
+        bench.wait(.seconds(7))
+        #expect(bench.said.count == 1)
+        bench.wait(.seconds(60))
+        #expect(bench.said.last?.contains("eight seconds of typing") == true && bench.said.count == 2)
+    }
+
     @Test("a greeting is not kept waiting by answers")
     func greetsDuringAnswers() {
         let bench = VisitorBench()

@@ -10,7 +10,8 @@ public import WireBytes
 //   greeting. Joins are invisible on this wire, so ``newcomer(_:now:using:)`` reports them; an unannounced sender is
 //   greeted with the first answer.
 // - Every message of others is acknowledged with a read receipt, ``readingTime`` after it came.
-// - A message is answered after typing, unless an answer to its sender is already on its way or ``maxAnswers`` are.
+// - A message is answered after typing, unless ``maxAnswers`` answers are on their way. While one to its sender is, that
+//   one answers what they said last.
 // - `ping-X` is answered `pong-X` at once; programs use it as a barrier.
 // - Asked to stop, it says no more until it hears its name.
 // - It never answers itself, which includes visitors of other rooms: they are one person. In an empty room, due frames
@@ -44,9 +45,18 @@ public struct StudioVisitor {
     private struct Answer {
         /// Nil for the greeting.
         var person: String?
+        /// The first typing frame.
+        var start: MonotonicInstant
         var nextTyping: MonotonicInstant
         var at: MonotonicInstant
-        var text: String
+        /// It is the first one to the person.
+        var isFirst = false
+        var text = ""
+
+        init(to person: String? = nil, start: MonotonicInstant) {
+            (self.person, self.start, nextTyping) = (person, start, start)
+            at = start + StudioScript.typing
+        }
 
         var next: MonotonicInstant { min(nextTyping, at) }
     }
@@ -92,8 +102,7 @@ public struct StudioVisitor {
         guard name != Self.name else { return }
         remember(person: nil, name: name)
         if newcomers.isEmpty {
-            let start = thoughtOut(from: now, using: &rng)
-            answers.append(Answer(person: nil, nextTyping: start, at: start + StudioScript.typing, text: ""))
+            answers.append(Answer(start: thoughtOut(from: now, using: &rng)))
         }
         if newcomers.count <= StudioScript.maxGreetedNames, !newcomers.contains(name) { newcomers.append(name) }
     }
@@ -167,23 +176,24 @@ public struct StudioVisitor {
         guard let person = message.sender.id?.canonical ?? message.sender.name,
             person.utf8.count <= Self.maxIDBytes
         else { return }
-        let onTheirWay = answers.filter { $0.person != nil }
-        guard onTheirWay.count < Self.maxAnswers, !onTheirWay.contains(where: { $0.person == person }) else { return }
-
-        let name = StudioScript.printable(message.sender.name)
+        let begun = answers.firstIndex { $0.person == person }
+        guard begun != nil || answers.count(where: { $0.person != nil }) < Self.maxAnswers else { return }
         if isQuiet {
             guard StudioScript.calls(Self.name, in: message.text) else { return }
             isQuiet = false
         }
+        let name = StudioScript.printable(message.sender.name)
+        var answer =
+            begun.map { answers.remove(at: $0) } ?? Answer(to: person, start: thoughtOut(from: now, using: &rng))
+        if remember(person: person, name: name) { answer.isFirst = true }
         let row = StudioScript.row(for: message.text)
         if row.topic == StudioScript.quietTopic { isQuiet = true }
         let turn = turns[row.topic, default: 0]
         turns[row.topic] = (turn + 1) % row.texts.count
         let facts = StudioScript.Facts(name: name, room: room, time: StudioScript.timeOfDay(wall.milliseconds))
-        var text = row.texts[turn](facts)
-        if remember(person: person, name: name), !row.greets { text = StudioScript.preface(name) + text }
-        let start = thoughtOut(from: now, using: &rng)
-        answers.append(Answer(person: person, nextTyping: start, at: start + row.typing, text: text))
+        answer.text = (answer.isFirst && !row.greets ? StudioScript.preface(name) : "") + row.texts[turn](facts)
+        answer.at = max(answer.at, answer.start + row.typing)
+        answers.append(answer)
     }
 
     private func thoughtOut(
