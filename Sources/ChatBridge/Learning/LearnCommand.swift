@@ -231,7 +231,7 @@ struct LearnedFiles {
             proposal.hasMessages
                 ? "Next: \(check) --frame \(frames), then \(check) --connect"
                 : "No message came in, so this description shows none. Next: learn again in a room in which something is said "
-                    + "meanwhile, by you and by somebody else")
+                    + "meanwhile, by you and by another person")
         return lines.map { $0 + "\n" }.joined()
     }
 }

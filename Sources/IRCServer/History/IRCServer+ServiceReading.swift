@@ -52,7 +52,8 @@ extension IRCServer {
             if reading.shownCount == 0 {
                 texts = ["Nothing that was said there is known here."]
             } else if reading.shownCount + reading.mutedCount >= limit, let msgid = reading.firstMsgid {
-                texts = ["For what was said before that: history \(channel) \(limit) before \(msgid)"]
+                let most = limit < settings.limits.historyLimit ? "" : "That is the most at once. "
+                texts = [most + "For what was said before that: history \(channel) \(limit) before \(msgid)"]
             } else {
                 texts = ["That is all that is known of \(channel)."]
             }
@@ -60,7 +61,7 @@ extension IRCServer {
             let count = reading.shownCount
             texts = [
                 count == 0
-                    ? "Nothing was found."
+                    ? "Nothing was found with the words as they stand."
                     : Self.counted(count, "message", "messages")
                         + (count >= ServiceReading.maxFound ? ", the newest." : ".")
             ]

@@ -66,10 +66,9 @@ extension IRCServer {
             }
         }
         guard needsLogin(session) else { return true }
-        reply(.errPasswdMismatch, "You must log in to connect to this server" + waysToLogIn(session), to: session)
-        if session.caps.contains(.standardReplies) {
-            fail("*", "ACCOUNT_REQUIRED", [], "Log in with SASL, or with PASS account:password", session)
-        }
+        let text = "You must log in to connect to this server" + waysToLogIn(session)
+        reply(.errPasswdMismatch, text, to: session)
+        if session.caps.contains(.standardReplies) { fail("*", "ACCOUNT_REQUIRED", [], text, session) }
         close(session, reason: "You must log in to connect to this server", .login)
         return false
     }
