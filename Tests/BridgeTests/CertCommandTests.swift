@@ -14,6 +14,15 @@ struct CertCommandTests {
         #expect(try parse(["cert", "fingerprint", "x.pem"]) == .cert(.fingerprint(file: "x.pem")))
     }
 
+    @Test("files that cannot be written or read have codes of their own")
+    func exits() {
+        var said = ""
+        let written = OfflineCommands.cert(
+            .selfSigned(names: ["a.test"], directory: "/none/of/it", days: 1), output: { _ in }, errors: { said += $0 })
+        #expect(written == 73 && said.contains("cannot write /none/of/it/key.pem"), "\(said)")
+        #expect(OfflineCommands.cert(.fingerprint(file: "/none/of/it"), output: { _ in }, errors: { _ in }) == 66)
+    }
+
     @Test(
         "cert says what it misses",
         arguments: [

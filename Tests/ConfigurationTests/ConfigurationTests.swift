@@ -239,7 +239,7 @@ struct ConfigurationTests {
         ProblemCase(
             "an unknown subsystem", "[log]\nlevels = { upstrem = \"debug\" }",
             "chatbridge.toml:3:12: unknown subsystem \"upstrem\" (did you mean \"upstream\"?); there are: "
-                + "main, downstream, upstream, room, transport, studio"),
+                + "main, downstream, upstream, room, transport"),
         ProblemCase(
             "a key of a later version", "[storage]\npool = 4",
             "chatbridge.toml:3:1: \"pool\": is for PostgreSQL, which is not built yet; leave it out"),

@@ -35,21 +35,24 @@ enum ExitCode {
             code: usage, name: "USAGE", brief: "usage error", meaning: "unknown command, flag or operand"),
         ExitCodeRow(
             code: data, name: "DATAERR", brief: "wrong input",
-            meaning: "`check --frame`, `check --event`: an input without an event or a frame"),
+            meaning: """
+                an input without an event or a frame (`check`), or without what a command names (a room, a client)
+                """),
         ExitCodeRow(
             code: noInput, name: "NOINPUT", brief: "no input",
-            meaning: "a file of frames, or a certificate, cannot be read"),
+            meaning: "a file that a command names cannot be read"),
         ExitCodeRow(
             code: unavailable, name: "UNAVAILABLE", brief: "cannot start",
             meaning: """
-                cannot start: an address in use, a store in use or of a newer version; `check --connect`: a link failed
+                cannot start: an address in use, a store in use or of a newer version; `check --connect`: a link failed; of other commands: no bridge answers
                 """),
         ExitCodeRow(code: software, name: "SOFTWARE", brief: "internal error", meaning: "internal error"),
         ExitCodeRow(
-            code: cannotCreate, name: "CANTCREAT", brief: "no output", meaning: "`cert` cannot write its files"),
+            code: cannotCreate, name: "CANTCREAT", brief: "no output",
+            meaning: "`cert`, `learn` or `backup` cannot write its files"),
         ExitCodeRow(
             code: inputOutput, name: "IOERR", brief: "not all stored",
-            meaning: "stopped, but the last messages could not be stored"),
+            meaning: "stopped, but the last messages could not be stored; of `backup`: the copy failed"),
         ExitCodeRow(
             code: noPermission, name: "NOPERM", brief: "not permitted",
             meaning: "the admin socket may not be opened, or does not answer this user"),

@@ -30,7 +30,7 @@ package struct LogConfiguration: Equatable, Sendable {
             "levels", \.levels, .subsystemLevels,
             about: """
                 levels of subsystems, as `{ upstream = "debug" }`: `main`, `downstream`, `upstream`, `room`, \
-                `transport`, `studio`
+                `transport`
                 """),
         ConfigurationKey(
             "to", \.to, .logDestination,
@@ -83,8 +83,6 @@ package enum LogSubsystem: String, CaseIterable, Sendable {
     case room
     /// The event loop and its sockets.
     case transport
-    /// The embedded demo backend.
-    case studio
 }
 
 package struct LogSubsystemLevel: Hashable, Sendable {
