@@ -6,10 +6,13 @@ import Upstream
 
 @testable import Accounts
 @testable import ChatBridge
+@testable import Configuration
 @testable import IRCServer
 @testable import Identities
+@testable import PlainServer
 @testable import Rooms
 @testable import Store
+@testable import Studio
 
 /// Numbers of constants, which no test of a behaviour reaches by counting.
 @Suite("Numbers in the documents are those of the program")
@@ -71,6 +74,22 @@ struct DocumentedNumbersTests {
         ),
         ("docs/FEATURES.md", "among the room's last \(RecentLog.capacity)"),
         ("docs/MIRRORS.md", "those among the room's last \(StoredState.messagesPerRoom)"),
+        ("docs/MIRRORS.md", "more than \(MirrorService.maxHookBytes >> 10) KiB is refused"),
+        ("docs/OPERATIONS.md", "exits with 0 | \(seconds(StoreDriver.closeLimit)) s, where the disk stalls"),
+        ("docs/SECURITY.md", "where \(BridgeDriver.maxWaitingPasswords) wait, a log-in is refused"),
+        ("docs/SECURITY.md", "made \(ReplyGenerators.window >> 10) KiB at a time"),
+        (
+            "docs/SECURITY.md",
+            "\(BackendLimits().callsAtOnce) at a time, \(BackendLimits().callsWaiting) waiting, "
+                + "\(seconds(BackendLimits().callTimeout)) s and \(BackendLimits().answerBytes >> 20) MiB each"
+        ),
+        ("docs/STUDIO.md", "up to \(StudioLimits.maxPeers) in all"),
+        ("docs/STUDIO.md", "has \(grouped(StudioRoom.maxMessages)) messages at most"),
+        ("docs/STUDIO.md", "beyond \(StudioRooms.maxRooms) rooms"),
+        ("docs/TELNET.md", "or nothing for \(seconds(Entrance.patience)) s"),
+        ("docs/TELNET.md", "for at most \(seconds(PlainPresence.typingLasts)) s"),
+        ("docs/UPGRADING.md", "versions up to \(StoreSchema.version): it"),
+        ("README.md", "Version \(BuildInformation.release); before 1.0.0"),
         ("docs/RELIABILITY.md", "buffered in memory, up to \(StoreSettings.defaultInboxBytes >> 20) MiB"),
     ]
 

@@ -90,6 +90,12 @@ import Testing
         Case(.json, 204, "x", .taken([nil])),
         Case(.json, 400, "", .refused),
         Case(.json, 410, "", .closed),
+        Case(.json, 408, "", .later(nil)),
+        Case(.json, 425, "", .later(nil)),
+        Case(.json, 401, "", .closed),
+        Case(.json, 403, "", .closed),
+        Case(.json, 501, "", .closed),
+        Case(.json, 422, "", .refused),
         Case(.json, 503, "", .later(.seconds(86_400)), retryAfter: "99999999999999999999"),
         Case(.json, 503, "", .later(nil), retryAfter: "Sun, 06 Nov 1994 08:49:37 GMT"),
     ])

@@ -54,6 +54,11 @@ class Units(unittest.TestCase):
             self.assertEqual(len(units), 2)
             self.assertEqual(run("systemd-analyze", "verify", *units), "")
 
+    def test_what_the_documents_say_of_it(self):
+        self.assertEqual(values("ProtectSystem"), ["strict"])
+        self.assertEqual(values("CapabilityBoundingSet"), [""])
+        self.assertEqual(values("RestartPreventExitStatus"), ["64 78"])
+
     def test_exposure_is_low(self):
         said = run("systemd-analyze", "security", "--offline=true", "--no-pager", UNITS / "chatbridge.service")
         level = float(re.search(r"exposure level for chatbridge.service: ([0-9.]+)", said).group(1))
