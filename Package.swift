@@ -189,7 +189,7 @@ let package = Package(
             "BridgeTests",
             [
                 "Accounts", "BridgeCore", "BridgeTypes", "IRCServer", "Identities", "Learning", "Media", "Rooms",
-                "Upstream", "ChatBridge",
+                "PlainServer", "Upstream", "ChatBridge",
                 "Configuration",
                 "DescribedDialects", "Store", "Studio", "Threads", "Transport", "ChatModel",
                 "Dialects", "IRCProtocol", "WSProtocol", "HTTPProtocol", "JSONText", "WireBytes", "Digests",

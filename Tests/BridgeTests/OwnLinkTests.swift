@@ -729,4 +729,101 @@ struct OwnLinkLawTests {
         }
         #expect(stage.harness.violations.isEmpty)
     }
+
+    /// A backend with ids of its own, a history, and references that it gives back to the author's link alone.
+    private final class Log {
+        let stage: OwnLinkStage
+        private(set) var rows: [ChatMessage] = []
+        private var waiting: [Int: [String]] = [0: [], OwnLinkStage.own: []]
+
+        init(_ stage: OwnLinkStage) { self.stage = stage }
+
+        func take() {
+            for frame in stage.takeMessages() {
+                add(frame.text, by: frame.link == 0 ? "chatbridge" : "Alice B", over: frame.link, ref: frame.id)
+            }
+        }
+
+        func add(_ text: String, by name: String, over author: Int? = nil, ref: String = "") {
+            let row = ChatMessage(
+                id: ChatID("\(rows.count + 1)"), sender: ChatPerson(name: name), text: text,
+                at: stage.harness.clock.now.wall)
+            rows.append(row)
+            for link in waiting.keys {
+                let named = link == author ? #""ref":"\#(ref)","# : ""
+                waiting[link, default: []].append(
+                    #"{"kind":"message","id":"\#(rows.count)",\#(named)"sender":{"name":"\#(name)"},"text":"\#(text)","#
+                        + #""at":\#(stage.harness.clock.now.wall.milliseconds)}"#)
+            }
+        }
+
+        func deliver(_ link: Int, _ count: Int) {
+            guard stage.harness.upstream(link).state == .open else { return }
+            for _ in 0..<count where waiting[link]?.isEmpty == false {
+                stage.backend(waiting[link]?.removeFirst() ?? "", over: link)
+            }
+        }
+
+        func lose(_ link: Int) {
+            waiting[link] = []
+            stage.harness.endTransport(link, reason: "reset")
+        }
+
+        func answerHistories() {
+            for _ in stage.harness.takeHistoryQueries() {
+                stage.harness.answerHistory(.success(rows.suffix(100)), isComplete: rows.count <= 100)
+            }
+        }
+    }
+
+    @Test(
+        "each word is shown once and goes up once where references come back over the author's link alone",
+        arguments: LawSeeds.seeds(20))
+    func authorsReferences(seed: UInt64) throws {
+        let dialect = OwnLinkStage.silent {
+            ($0.confirmation, $0.history, $0.echoesOwnMessages) = (.echoByID, .call, true)
+        }
+        let stage = try OwnLinkStage(dialect) { ($0.queueMaxAge, $0.historyLimit) = (.seconds(100_000), 50) }
+        stage.enterBoth()
+        let log = Log(stage)
+        log.answerHistories()
+        var random = SeededGenerator(seed: seed)
+        var said: [String] = []
+        var shown: [String] = []
+        func chance(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
+        for step in 0..<100 {
+            switch chance(0...12) {
+            case 0, 1:
+                said.append("alice: word \(step)")
+                stage.harness.send(1, "PRIVMSG #lobby :word \(step)")
+            case 2:
+                said.append("bob: word \(step)")
+                stage.harness.send(2, "PRIVMSG #lobby :word \(step)")
+            case 3:
+                said.append("alice: word \(step)")
+                log.add("word \(step)", by: "Alice B")
+            case 4, 5: log.take()
+            case 6, 7: log.deliver(0, chance(1...3))
+            case 8: log.deliver(OwnLinkStage.own, chance(1...3))
+            case 9:
+                log.take()
+                log.lose(chance(0...2) == 0 ? 0 : OwnLinkStage.own)
+            case 10: log.answerHistories()
+            default: stage.harness.advance(by: .milliseconds(chance(0...4000)))
+            }
+            shown += stage.said(2)
+        }
+        for _ in 0..<40 {
+            stage.harness.advance(by: .seconds(5))
+            log.take()
+            log.answerHistories()
+            for link in [0, OwnLinkStage.own] { log.deliver(link, 1000) }
+            shown += stage.said(2)
+        }
+        let words = log.rows.map { $0.text.replacing("<bob> ", with: "") }
+        #expect(words.sorted() == said.map { $0.replacing(#/^\w+: /#, with: "") }.sorted())
+        #expect(shown.sorted() == said.sorted())
+        #expect(stage.own?.outbox.isEmpty == true && stage.room.waitingCount == 0)
+        #expect(stage.harness.violations.isEmpty)
+    }
 }

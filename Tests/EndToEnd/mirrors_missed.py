@@ -1,21 +1,24 @@
 """What an IRC network says while the relay is away: killed, stopped, reloaded, or with a room that takes no more.
 
-The network is another relay, which has `draft/chathistory`.
+The network is another relay, which has `draft/chathistory`, and once ngIRCd, which has none.
 """
 
+import json
 import random
 import time
 
 from admin import change, done
+from backends import CALM
 from faults import StallingProxy, holding
 from fulldisk import empty_disk, fill_disk, talk_until_refused
 from marks import slow
 from mirrors import DEEP, mirrored, say_all
-from mirrors_irc import Pair, joined
+from mirrors_irc import Pair, joined, mirror, on_networks
 from operating import command_output
 from peer import wait_until
 
 LOGIN = {"user": "mirror", "password": "5esame"}
+SHALLOW = CALM + "queue = { max_messages = 200 }\n"
 
 
 def upstream(m, word="n"):
@@ -119,8 +122,7 @@ def a_room_that_takes_no_more(m):
     """Its backend is away, and its queue is full: more than can wait in memory is read again when it goes on."""
     pair = Pair(m)
     pair.table = pair.mirror(sasl=LOGIN)
-    small = 'backoff = { min = "100ms", max = "400ms", jitter = 0 }\nqueue = { max_messages = 200 }\n'
-    m.open(pair.table, room_extra=small)
+    m.open(pair.table, room_extra=SHALLOW)
     joined(m, channel="#lobby")
     eve = pair.other.irc("eve")
     say_all(eve, ["n 0"])
@@ -133,6 +135,31 @@ def a_room_that_takes_no_more(m):
         wait_until(lambda: upstream(pair.other)[-1:] >= [min(3999, begin + 499)], "the other backend has them", 60)
     m.backend.set(refuse=0)
     each_once(m, 4000, patience=240)
+
+
+@on_networks("ngircd")
+def a_room_that_takes_no_more_from_a_network_without_history(m, network):
+    """2000 messages wait in memory; those behind them are lost, and counted (`arrivals_refused`)."""
+    m.open(mirror(network), room_extra=SHALLOW)
+    joined(m)
+    bob = network.irc("bob")
+    m.backend.control("drop", refuse=-1)
+    count = 2600
+    say_all(bob, ["n %d" % number for number in range(count)], channel="#net")
+
+    def refusals():
+        """Once all but those that wait are in the room or refused."""
+        counts = json.loads(command_output(m, "status", "--json"))["mirrors"][0]
+        return counts["arrivals_refused"] if counts["arrived"] + 2000 + counts["arrivals_refused"] == count else 0
+
+    refused = wait_until(refusals, "what cannot wait is refused", 60)
+    assert " %d " % refused in command_output(m, "mirrors"), command_output(m, "mirrors")
+    m.backend.set(refuse=0)
+    each_once(m, count - refused, patience=240)
+    say_all(bob, ["n %d" % count], channel="#net")
+    wait_until(lambda: count in upstream(m), "what is said later is there")
+    assert upstream(m) == [*range(count - refused), count], upstream(m)
+    return "%d lost of %d" % (refused, count)
 
 
 @mirrored()

@@ -435,6 +435,22 @@ def a_queue_that_grows(setting):
     wait_until(lambda: trouble(setting, "queue")["level"] == "error", "a full queue is an error")
 
 
+@on("envelope")
+def a_rate_that_is_too_low(setting):
+    """What waits for the configured pace is no fault of the backend."""
+    setting.start(
+        more="\n" + PAGES, room_extra=CALM + "queue = { max_messages = 5 }\n",
+        limits='messages_per_second = "off"\nupstream_messages_per_second = 0.01\n')
+    ann = setting.irc("ann")
+    for number in range(14):
+        ann.say("#lobby", "message %d" % number)
+        if number < 10:
+            ann.expect_text("message %d" % number)
+    ann.barrier()
+    found = trouble(setting, "rate")
+    assert found["level"] == "warning" and found["text"].startswith("4 of 5 messages wait to be sent"), found
+
+
 @slow("a token ends, and is not renewed for some seconds")
 @on("jwt-rooms")
 def a_token_that_ended(setting):

@@ -7,7 +7,7 @@ from peer import wait_until
 from plain_screen import KINDS, row, sit, watch_room, watcher
 from world import scenario
 
-COMMANDS = ("join", "part", "who", "rooms", "me", "reply", "msg", "history", "search", "quit", "help")
+COMMANDS = ("join", "part", "who", "rooms", "me", "reply", "react", "msg", "history", "search", "nick", "quit", "help")
 
 
 def said(world, nick="ann"):
@@ -200,6 +200,35 @@ def reply_is_a_reply(m):
     ann.see(r"I do$")
 
 
+@on("typed", "custom")
+def react_is_a_reaction(m):
+    """To the newest message of somebody, or of anybody; upstream and on IRC."""
+    m.start()
+    ann, watch = sit(m), watcher(m)
+    said = {}
+    for name in ("Remy", "Linguini"):
+        said[name] = m.backend.say(name, "I am " + name), watch.expect_text("I am " + name).tags["msgid"]
+        ann.see_message(name, "I am " + name)
+    for line, emoji, name in (("/react 👍 Remy", "👍", "Remy"), ("/react 🍲", "🍲", "Linguini")):
+        ann.line(line)
+        upstream_id, msgid = said[name]
+        m.backend.expect("the reaction", kind="reaction", target=upstream_id, emoji=emoji, action="add", name="ann")
+        shown = watch.expect("TAGMSG", lambda line: line.tags.get("+draft/react") == emoji)
+        assert shown.source.startswith("ann!") and shown.tags["+reply"] == msgid, shown.raw
+
+
+@scenario
+def nick_changes_the_name_on_both_sides(world):
+    world.start()
+    ann, watch, remy = sit(world), watcher(world), world.person("Remy")
+    ann.line("/nick anne")
+    watch.expect("NICK", lambda line: line.source.startswith("ann!") and line.params == ["anne"])
+    ann.see(r"^(?!.*/nick).*\banne\b")
+    ann.line("called otherwise")
+    assert watch.expect_text("called otherwise").source.startswith("anne!")
+    assert remy.expect_message("called otherwise")["sender_name"] == "anne"
+
+
 @scenario
 def reply_without_a_message_is_told(world):
     world.start()
@@ -247,7 +276,7 @@ def search_finds_words(world):
 def commands_without_their_words_are_told_how(world):
     world.start()
     person, remy = sit(world), world.person("Remy")
-    for command in ("join", "me", "reply", "msg", "search"):
+    for command in ("join", "me", "reply", "react", "msg", "search", "nick"):
         since = person.mark()
         person.line("/" + command)
         person.hear(r"\w{3}", since + len(command) + 2)

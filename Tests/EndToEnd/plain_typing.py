@@ -6,7 +6,9 @@ import unicodedata
 
 from marks import slow
 from peer import wait_until
-from plain_screen import DO, ECHO, IAC, IP, KINDS, SGA, WILL, Screen, open_session, seat, sit, watcher
+from plain_screen import (
+    ASKS_ROOM, DO, ECHO, IAC, IP, KINDS, SGA, WILL, Screen, give_name, open_session, seat, sit, watch_room, watcher,
+)
 from world import scenario
 
 # What looks like one letter, is several code points, and goes with one backspace.
@@ -389,6 +391,36 @@ def tab_completes_names(world):
     ann.type("nobody-of-this-na")
     ann.key("tab")
     ann.see_typed("nobody-of-this-na")
+
+
+@scenario
+def tab_completes_rooms_and_commands(world):
+    """Rooms where one is asked for and behind /join, with their # or without; commands at the line's beginning."""
+    world.start(rooms=("lobby", "kitchen"))
+    watch, ann = watch_room(world, "#kitchen"), open_session(seat(world))
+    watch_room(world, "#lobby")
+    ann.hear(ASKS_ROOM, give_name(ann, "ann"))
+    for typed, completed, room in (("#ki", "#kitchen", "#kitchen"), ("/jo", "/join ", None), ("lo", "/join #lobby", "#lobby")):
+        ann.type(typed)
+        ann.see_typed(typed)
+        ann.key("tab")
+        ann.see_typed(completed)
+        if room:
+            ann.enter()
+            watch.expect("JOIN", lambda line: line.source.startswith("ann!") and line.params[0] == room)
+
+
+@scenario
+def ctrl_d_leaves_from_an_empty_line_alone(world):
+    world.start()
+    ann, watch, remy = sit(world), watcher(world), world.person("Remy")
+    ann.type("I stay")
+    ann.key("ctrl-d")
+    ann.enter()
+    remy.expect_message("I stay")
+    ann.key("ctrl-d")
+    watch.expect("QUIT", lambda line: line.source.startswith("ann!"))
+    ann.wait_closed()
 
 
 @scenario

@@ -231,6 +231,34 @@ def rooms_do_not_mix(world):
 
 
 @scenario
+def two_bridges_serve_one_room(world):
+    """Each with an `instance_id` and state of its own, so that one nick at both is two people to the backend. Each message is
+    once with everybody."""
+    clients = []
+    for number in (1, 2):
+        world.start(linked=False, server_extra='instance_id = "bridge-%d"' % number)
+        world.relay.wait_for_bridge(count=number)
+        clients.append(world.irc("ann"))
+    remy, texts, ids = world.person("Remy"), [], set()
+    for turn in range(3):
+        for number, client in enumerate(clients):
+            texts.append("%d at %d" % (turn, number))
+            client.say("#lobby", texts[-1])
+            ids.add((number, remy.expect_message(texts[-1])["sender_id"]))
+        texts.append("%d upstream" % turn)
+        remy.say(texts[-1])
+        for client in clients:
+            client.expect_text(texts[-1])
+    for client in clients:
+        client.barrier()
+        assert client.texts() == texts, client.texts()
+        assert len({line.source for line in client.lines if line.command == "PRIVMSG"}) == 3, "two people have one nick"
+    remy.expect_message(texts[-1])
+    assert [frame["body"] for frame in remy.frames if frame["event"] == "message"] == texts, remy.frames
+    assert len(ids) == len({sender for _, sender in ids}) == 2, ids
+
+
+@scenario
 def a_label_is_answered_by_the_echo(world):
     world.start()
     ann, remy = world.irc("ann"), world.person("Remy")

@@ -273,6 +273,25 @@ def nick_numbers_are_kept(world):
 
 
 @scenario
+def nicks_that_a_new_casemapping_makes_one(world):
+    """One of the two people upstream keeps the nick, and the other gets another one."""
+    directory = folder(world)
+    people = [world.person("Remy[1]"), world.person("Remy{1}")]
+    for casemapping, kept in (("ascii", 2), ("rfc1459", 1)):
+        world.start(directory=directory, server_extra='casemapping = "%s"' % casemapping)
+        ann = world.irc("ann")
+        nicks = []
+        for number, person in enumerate(people):
+            person.say("%d, %s" % (number, casemapping))
+            nicks.append(ann.expect_text("%d, %s" % (number, casemapping)).source.split("!")[0])
+        assert [nick == person.name for nick, person in zip(nicks, people)].count(True) == kept, nicks
+        settle(ann, "kept")
+        kill(world)
+    world.bridge = None
+    assert len({nick.replace("[", "{").replace("]", "}") for nick in nicks}) == 2, nicks
+
+
+@scenario
 def a_message_that_comes_again_is_shown_once(world):
     """The backend says after the restart what it said before it, with the same id."""
     directory = folder(world)

@@ -56,6 +56,31 @@ def a_random_instance_is_told_by_its_beginning(world):
 
 
 @scenario
+def an_address_in_the_environment_is_a_room_beside_those_of_the_file(world):
+    """Under CHATBRIDGE_ROOM, by default `lobby`. Where the file has a room of that name, there is none beside it: it is linked
+    to the variable's address."""
+    for variables, links in (
+        ((), {"#den": "den", "#lobby": "other"}), (("CHATBRIDGE_ROOM=hall",), {"#den": "den", "#hall": "other"}),
+        (("CHATBRIDGE_ROOM=den",), {"#den": "other"}),
+    ):
+        world.start(
+            ("den",), linked=False, wrapper=("env", "CHATBRIDGE_UPSTREAM_URL=" + world.relay.url("other"), *variables))
+        world.relay.wait_for_bridge(count=len(links))
+        assert {link.room for link in world.relay.bridges()} == set(links.values()), variables
+        ann = world.irc("ann", join=None)
+        ann.send("LIST")
+        ann.expect("323")
+        assert {line.params[1] for line in ann.lines if line.command == "322"} == set(links), variables
+        for channel, address in links.items():
+            ann.join(channel)
+            world.person("Remy", room=address).say("to " + channel)
+            assert ann.expect_text("to " + channel).params[0] == channel
+        assert world.bridge.terminate() == 0
+        wait_until(lambda: not world.relay.bridges(), "the old links are gone")
+    world.bridge = None
+
+
+@scenario
 def relative_paths_are_those_of_the_folder_of_the_start(world):
     """Not of the configuration's."""
     directory = folder(world)

@@ -105,7 +105,7 @@ struct StatusScreen {
         for mirror in mirrors {
             let state = mirror["state"]?.string ?? ""
             let age = span(since: mirror["since"]).map { " \($0)" } ?? ""
-            let lost = (mirror["refused"]?.integer ?? 0) + (mirror["given_up"]?.integer ?? 0)
+            let lost = ["refused", "given_up", "arrivals_refused"].reduce(0) { $0 + (mirror[$1]?.integer ?? 0) }
             table.append([
                 TextTable.Cell(mirror["name"]?.string ?? ""), TextTable.Cell(mirror["type"]?.string ?? ""),
                 TextTable.Cell(
