@@ -119,6 +119,21 @@ struct OwnLinkTests {
         #expect(stage.own?.outbox.isEmpty == true)
     }
 
+    @Test("where the room's link has references too, the same words without one are somebody's elsewhere")
+    func referencesForAll() throws {
+        let stage = try stage { $0.confirmation = .echoByID }
+        for (id, text) in [("57", "one"), ("58", "ok")] {
+            stage.harness.send(1, "PRIVMSG #lobby :\(text)")
+            let ref = stage.newestSentID()
+            if text == "ok" { stage.relay("60", "ok", by: "Alice B") }
+            stage.backend(
+                #"{"kind":"message","id":"\#(id)","ref":"\#(ref)","sender":{"name":"Alice B"},"text":"\#(text)"}"#)
+        }
+        #expect(stage.said(2) == ["alice: one", "alice: ok", "alice: ok"])
+        #expect(stage.room.recent.entry(upstreamID: ChatID("60"))?.sequence == 1)
+        #expect(stage.own?.outbox.isEmpty == true)
+    }
+
     @Test("a copy that came before the own link was lost confirms the message by its text, and it is not sent again")
     func authorsReferenceIsLost() throws {
         let stage = try stage {

@@ -37,7 +37,8 @@ extension Room {
             _ = lane.persistArrival(entry, by: .backend, context)
             return arm(lane, context)
         }
-        guard ambiguous.isEmpty else {
+        // Of a message in pieces the last one has the place.
+        guard ambiguous.isEmpty || lane.outbox.hasPieces(of: entry) else {
             ambiguous.arrived(entry, upstreamID: upstreamID, at: at, lane)
             return releaseDecided(context)
         }

@@ -130,11 +130,18 @@ extension Room {
             && recent.entry(upstreamID: id)?.puppet != nil
     }
 
+    /// Whether the copy over an account's own link may have the reference that this one over the room's link has not.
+    func isUnnamedCopy(_ message: ChatMessage, _ own: OwnLink) -> Bool {
+        own.delivery.confirmation == .echoByID && message.id != nil && message.ref == nil && !self.own.hearsReferences
+    }
+
     /// Whether a pending answer can identify this message, from an unrelated sender, as a relayed one.
     func isAmbiguous(_ message: ChatMessage) -> Bool {
         guard traits.messageIDOrigin == .server, message.id != nil else { return false }
         let own = own.speaking(message.sender)
-        if traits.confirmation == .echoByID { return message.ref == nil && own?.outbox.oldestWritten != nil }
+        if traits.confirmation == .echoByID {
+            return own.map { isUnnamedCopy(message, $0) && $0.outbox.oldestWritten != nil } ?? false
+        }
         guard traits.confirmation == .receipt else { return false }
         if let own { return own.outbox.oldestWritten != nil }
         guard lane.outbox.oldestWritten != nil else { return false }

@@ -55,6 +55,7 @@ extension Room {
         _ message: ChatMessage, _ link: OwnLink?, isHistory: Bool, isLateFrame: Bool, _ context: RoomsContext
     ) -> Bool {
         guard let own = own.speaking(message.sender), link == nil || link === own else { return false }
+        if link == nil, !isHistory, message.ref != nil { self.own.hearReferences() }
         var message = message
         if let id = message.id, !isLateFrame, seenIDs.contains(duplicateKey(id, nil)) {
             if link === own, takeShownElsewhere(message, under: id, own, context) { return true }
@@ -63,18 +64,15 @@ extension Room {
         } else if message.id == nil, link == nil, isKnownByText(message, isHistory: isHistory, context) {
             return true
         }
-        let isNamedOnEcho = traits.confirmation == .echoByID
-        // The reference may come over the author's link alone: it says which message this is, if any.
-        if isNamedOnEcho, link == nil, !isHistory, !isLateFrame, !ambiguous.isReleasing, isAmbiguous(message) {
-            return false
-        }
+        let isUnnamed = link == nil && !isHistory && !isLateFrame && isUnnamedCopy(message, own)
+        // The own link's copy says which message this is, if any.
+        if isUnnamed, !ambiguous.isReleasing, isAmbiguous(message) { return false }
         var late: OutboxEntry?
         var entry = message.ref.flatMap { own.confirm(id: ChatID($0)) }
         // A history row was matched before, with all others.
         if entry == nil, !isHistory || message.id == nil {
-            let isUnnamed = link == nil && !isLateFrame && message.id != nil && message.ref == nil
             entry =
-                isNamedOnEcho && !isUnnamed && !bearsNoID(message, own)
+                traits.confirmation == .echoByID && !isUnnamed && !bearsNoID(message, own)
                 ? message.id.flatMap { own.confirm(id: $0) }
                 : own.confirm(sender: nil, text: message.text)
         }
@@ -88,7 +86,7 @@ extension Room {
             if late != nil { tellLateArrival(entry, context) }
             // The room's link shows it to all; only its copy over the own link is an answer.
             if link === own, late == nil, entry.state != .unknownAfterDisconnect { own.answered(context) }
-            if isNamedOnEcho, link === own, message.id != nil {
+            if traits.confirmation == .echoByID, link === own, message.id != nil {
                 // In the place of its copy over the room's link, where that came first.
                 arrived(entry, upstreamID: message.id, at: message.at, own, context)
                 return true
@@ -120,9 +118,17 @@ extension Room {
     private func takeShownElsewhere(
         _ message: ChatMessage, under id: ChatID, _ own: OwnLink, _ context: RoomsContext
     ) -> Bool {
+        // Its id may have begun anew since.
         guard let ref = message.ref.map({ ChatID($0) }), own.isShownElsewhere(id),
-            let entry = own.confirm(id: ref) ?? own.takeLate(ref: ref)
+            recent.entry(upstreamID: id)?.isOlder(than: message) != true
         else { return false }
+        var entry = own.confirm(id: ref)
+        if let late = entry == nil ? own.takeLate(ref: ref) : nil {
+            tellLateArrival(late, context)
+            entry = late
+        }
+        guard let entry else { return false }
+        own.answered(context)
         // Of a message in pieces one was shown, and not the whole.
         if entry.part != nil {
             confirmed(entry, upstreamID: nil, at: message.at, own, context)
@@ -130,6 +136,7 @@ extension Room {
             _ = own.persistArrival(entry, by: .backend, context)
             arm(own, context)
         }
+        releaseDecided(context)
         return true
     }
 

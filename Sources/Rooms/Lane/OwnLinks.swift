@@ -29,6 +29,9 @@ package final class OwnLinks {
     /// Outboxes of links that are not open, by account.
     private var resting: [String: Outbox] = [:]
 
+    /// The room's link brings our references as well.
+    private(set) var hearsReferences = false
+
     package var isEmpty: Bool { byAccount.isEmpty }
     package var values: some Collection<OwnLink> { byAccount.values }
     package subscript(account: String) -> OwnLink? { byAccount[account] }
@@ -42,6 +45,9 @@ package final class OwnLinks {
         if let id = sender.id { return people[.id(id)].flatMap { byAccount[$0] } }
         return sender.name.flatMap { people[.name(Array($0.utf8))] }.flatMap { byAccount[$0] }
     }
+
+    /// The room's link brought a message of an own link with its reference.
+    func hearReferences() { hearsReferences = true }
 
     func insert(_ own: OwnLink) { byAccount[own.account] = own }
 
