@@ -185,7 +185,9 @@ struct SessionOwnWordsTests {
     }
 
     /// A backend whose history is called for from a message on.
-    private static func askedForward(confirmation: DialectTraits.Confirmation) throws -> SessionStage {
+    private static func askedForward(
+        confirmation: DialectTraits.Confirmation, limit: Int = 50
+    ) throws -> SessionStage {
         var dialect = StubDialect {
             $0.history = .call
             $0.messageIDOrigin = .server
@@ -193,7 +195,7 @@ struct SessionOwnWordsTests {
             $0.confirmation = confirmation
         }
         dialect.calls = StubCalls(takesAfter: true)
-        let stage = try SessionStage(dialect)
+        let stage = try SessionStage(dialect) { $0.historyLimit = limit }
         stage.harness.start()
         stage.enter("bob", 1, caps: "echo-message standard-replies")
         return stage
@@ -235,37 +237,76 @@ struct SessionOwnWordsTests {
         #expect(!heard.contains { $0.contains("FAIL") }, "\(heard)")
     }
 
+    /// A backend's rows, of which it gives some from a message on.
+    private final class ForwardLog {
+        let stage: SessionStage
+        private let most: Int
+        private var rows: [ChatMessage] = []
+
+        init(_ stage: SessionStage, most: Int = .max) { (self.stage, self.most) = (stage, most) }
+
+        func add(_ text: String, isOurs: Bool = false) {
+            rows.append(
+                ChatMessage(
+                    id: ChatID("\(rows.count + 1)"), sender: ChatPerson(name: isOurs ? "bridge" : "ann"), text: text,
+                    at: ChatTimestamp(milliseconds: stage.wall), isSelf: isOurs))
+        }
+
+        func answer() {
+            for query in stage.harness.takeHistoryQueries() {
+                let behind = rows.firstIndex { $0.id == query.after } ?? -1
+                let page = rows[(behind + 1)...].prefix(min(query.limit ?? .max, most))
+                stage.harness.answerHistory(.success(Array(page)), isComplete: false)
+            }
+        }
+
+        func pass(seconds: Int) {
+            for _ in 0..<seconds {
+                answer()
+                stage.harness.advance(by: .seconds(1))
+            }
+        }
+
+        /// Messages of bob, each acknowledged.
+        func addOwn(_ count: Int) throws {
+            for number in 1...count {
+                stage.harness.send(1, "PRIVMSG #lobby :mine \(number)")
+                let ref = try #require(stage.sent().last { $0["text"] != nil }?["id"]?.string)
+                add("<bob> mine \(number)", isOurs: true)
+                stage.backend(
+                    "{\"kind\":\"receipt\",\"state\":\"sent\",\"ref\":\"\(ref)\",\"ids\":[\"\(rows.count)\"]}")
+                stage.harness.advance(by: .seconds(1))
+            }
+        }
+    }
+
     @Test("a page of own messages, acknowledged before, is not the end of what is asked for forward")
     func pageOfOwnMessages() throws {
         let stage = try Self.askedForward(confirmation: .receipt)
-        var rows: [ChatMessage] = []
-        func add(_ id: Int, _ text: String, isOurs: Bool = false) {
-            rows.append(
-                ChatMessage(
-                    id: ChatID("\(id)"), sender: ChatPerson(name: isOurs ? "bridge" : "ann"), text: text,
-                    at: ChatTimestamp(milliseconds: stage.wall), isSelf: isOurs))
-        }
-        add(1, "first")
-        stage.harness.answerHistory(.success(rows), isComplete: true)
-        stage.harness.answerHistory(.success([]), isComplete: false)
-        for number in 2..<40 {
-            stage.harness.send(1, "PRIVMSG #lobby :mine \(number)")
-            let sent = try #require(stage.sent().last { $0["text"] != nil })
-            let ref = sent["id"]?.string ?? ""
-            stage.backend("{\"kind\":\"receipt\",\"state\":\"sent\",\"ref\":\"\(ref)\",\"ids\":[\"\(number)\"]}")
-            add(number, "mine \(number)", isOurs: true)
-            stage.harness.advance(by: .seconds(1))
-        }
-        _ = stage.harness.takeHistoryQueries()
+        let log = ForwardLog(stage, most: 10)
+        log.add("first")
+        log.pass(seconds: 3)
+        try log.addOwn(38)
         stage.loseLink()
-        add(40, "missed")
-        for _ in 0..<30 {
-            for query in stage.harness.takeHistoryQueries() {
-                let behind = rows.firstIndex { $0.id == query.after } ?? -1
-                stage.harness.answerHistory(.success(Array(rows[(behind + 1)...].prefix(10))), isComplete: false)
-            }
-            stage.harness.advance(by: .seconds(1))
-        }
+        log.add("missed")
+        log.pass(seconds: 30)
         #expect(stage.heard().count { $0 == "ann: missed" } == 1)
+    }
+
+    @Test("the second look reads as far as the first: what came into the history meanwhile is not sent again")
+    func secondLookReadsOn() throws {
+        let stage = try Self.askedForward(confirmation: .receipt, limit: 10)
+        let log = ForwardLog(stage)
+        log.add("first")
+        log.pass(seconds: 3)
+        try log.addOwn(38)
+        stage.harness.send(1, "PRIVMSG #lobby :late")
+        #expect(stage.sent().compactMap { $0["text"]?.string } == ["<bob> late"])
+        stage.loseLink()
+        log.pass(seconds: 4)
+        log.add("<bob> late", isOurs: true)
+        log.pass(seconds: 60)
+        #expect(stage.sent().compactMap { $0["text"]?.string } == [])
+        #expect(stage.heard().count { $0 == "bob: late" } == 1)
     }
 }

@@ -475,7 +475,8 @@ extension Room {
         _ told: [ChatMessage], _ count: Int, _ news: [ChatMessage], _ before: CatchUp.Pages, _ context: RoomsContext
     ) -> Bool {
         // A backend that can be asked backward begins with its newest where nothing is known.
-        guard pagesForward, catchUp.gap != nil, catchUp.mustAsk || !pagesBack, told.count < CatchUp.maxForward,
+        guard pagesForward, catchUp.gap != nil || lanes.contains(where: \.outbox.hasUnknown),
+            catchUp.mustAsk || !pagesBack, told.count < CatchUp.maxForward,
             !(areBeingShown(news) && mayBeLast(news))
         else {
             return false
