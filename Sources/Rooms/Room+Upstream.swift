@@ -83,7 +83,9 @@ extension Room {
         let isFar = retryIn >= .seconds(60)
         let next =
             isFar
-            ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))." : "Trying goes on."
+            ? "The next try is in \(PrintableText.spoken(seconds: Int(retryIn / .seconds(1))))"
+                + (link.awaitsCredentials ? ", or within 10 s of other credentials." : ".")
+            : "Trying goes on."
         let isFirstRefusal = link.isRefused && report.refused(reason)
         guard news == .everybody || isFirstRefusal else { return }
         if link.isRefused { return notice("\(settings.url.host) refuses the bridge: \(reason). \(next)") }

@@ -204,17 +204,17 @@ struct StatusRoutesTests {
         ({ try status { $0.tokenEndsAt = ago(-20) } }, "warning room lobby: its token ends in 20 s"),
         ({ try status { $0.tokenEndsAt = ago(-50) } }, nil),
         (
-            { try status { ($0.queued, $0.oldestQueuedFor) = (7, .seconds(45)) } },
+            { try status { ($0.queued, $0.oldestQueuedFor, $0.isPaced) = (7, .seconds(45), true) } },
             "warning room lobby: 7 of 1000 messages wait to be sent, the oldest for 45 s"
         ),
         (
-            { try status { ($0.queued, $0.unconfirmed, $0.oldestQueuedFor) = (7, 4, .seconds(45)) } },
+            { try status { ($0.queued, $0.oldestQueuedFor) = (7, .seconds(45)) } },
             "warning room lobby: 7 of 1000 messages wait, the oldest for 45 s"
         ),
         ({ try status { ($0.queued, $0.oldestQueuedFor) = (7, .seconds(3)) } }, nil),
         (
             { try status { ($0.queued, $0.oldestQueuedFor) = (1000, .seconds(3)) } },
-            "error room lobby: 1000 of 1000 messages wait to be sent, the oldest for 3 s"
+            "error room lobby: 1000 of 1000 messages wait, the oldest for 3 s"
         ),
     ]
 

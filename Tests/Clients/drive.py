@@ -276,7 +276,7 @@ def irssi_network(drive):
     lines = [
         "/network add -nick me -sasl_username me@phone -sasl_password PASSWORD -sasl_mechanism PLAIN chat",
         "/server add -auto -network chat 127.0.0.1 6667",
-        "/set server_reconnect_time 10s", "/set show_server_time on", "/save",
+        "/set server_reconnect_time 10s", "/set show_server_time on", "/set cmd_queue_speed 10msec", "/save",
     ]
     page = pathlib.Path(__file__, "../../../docs/IRC.md").resolve().read_text(encoding="utf-8")
     assert "\n```\n%s\n```\n" % "\n".join(lines) in page, "docs/IRC.md has other lines"

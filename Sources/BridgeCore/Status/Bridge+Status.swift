@@ -63,6 +63,7 @@ extension Bridge {
             oldestQueuedFor: room.waitingSince.map { now.monotonic - $0 },
             unconfirmed: room.unconfirmedCount,
             oldestUnconfirmedFor: room.unconfirmedSince.map { now.monotonic - $0 },
+            isPaced: room.isPaced(at: now.monotonic),
             down: room.traffic.down, up: room.traffic.up,
             lastMessageAt: room.traffic.lastMessageAt, undecodable: room.droppedFrames.values.reduce(0, +),
             misread: room.misreadFrames, understandsNothing: room.understandsNothing,

@@ -50,6 +50,8 @@ public struct RoomStatus: Equatable, Sendable {
     public var unconfirmed: Int
     /// Since the oldest of those was accepted; nil: there are none.
     public var oldestUnconfirmedFor: Duration?
+    /// Messages wait for the rate at which they may be sent.
+    package var isPaced: Bool
     package var down: RoomTraffic.Counts
     package var up: RoomTraffic.Counts
     public var lastMessageAt: ChatTimestamp?

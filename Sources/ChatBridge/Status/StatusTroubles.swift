@@ -26,7 +26,9 @@ struct StatusTrouble: Equatable {
             case .history:
                 "\"chatbridge check --connect\" asks for it and says what is at fault; new messages are relayed"
             case .token: "see in the log why the renewal failed, or replace the token; then reconnect the room"
-            case .queue: "see why the backend confirms nothing; a full queue refuses messages, old ones are returned"
+            case .queue:
+                "see why the backend confirms nothing, or an account's own link is down (own-link-failed in the log); "
+                    + "a full queue refuses messages, old ones are returned"
             case .rate:
                 "more is said than limits.upstream_messages_per_second, or the backend, lets through; a full queue "
                     + "refuses messages"
@@ -154,11 +156,10 @@ extension StatusTrouble {
         }
         if let age = room.oldestQueuedFor, age >= queueAge || room.queued * 5 >= room.queueLimit * 4 {
             let isFull = room.queued >= room.queueLimit
-            let isUnsent = room.state.isUp && room.unconfirmed < room.queued - room.unconfirmed
             found.append(
                 StatusTrouble(
-                    kind: isUnsent ? .rate : .queue, level: isFull ? .error : .warning, name: name,
-                    text: "\(room.queued) of \(room.queueLimit) messages wait\(isUnsent ? " to be sent" : ""), "
+                    kind: room.isPaced ? .rate : .queue, level: isFull ? .error : .warning, name: name,
+                    text: "\(room.queued) of \(room.queueLimit) messages wait\(room.isPaced ? " to be sent" : ""), "
                         + "the oldest for \(spoken(age.components.seconds))"))
         }
         return found

@@ -47,7 +47,10 @@ extension LimitSettings {
             about: "size of one message, either way"),
         ConfigurationKey(
             "upstream_messages_per_second", \.upstreamMessagesPerSecond, .rate,
-            about: "messages to one room; more are queued, and senders take turns"),
+            about: """
+                messages to one room, ten at once; more are queued, and senders take turns. An account's own log-in has \
+                the same for itself
+                """),
         ConfigurationKey(
             "upstream_connects_per_second", \.upstreamConnectsPerSecond, .rate,
             about: "connection attempts of all rooms together; more wait"),

@@ -33,7 +33,7 @@ extension ServiceCommandTable {
         ServiceCommand(
             "history", takes: "<#room> [<n> [before <msgid>]]", minParams: 1, penalty: 3, "shows what was said before",
             details: [
-                "The last 10 messages, or as many as you say. Times are UTC.",
+                "The last 10 messages, or as many as you say, up to a page of CHATHISTORY. Times are UTC.",
                 "Of long messages the first lines; show has the rest.",
                 "What the bridge has not kept comes from the backend, where it can be asked.",
             ]

@@ -26,6 +26,9 @@ extension Room {
     /// When the oldest of these was accepted; nil: there is none.
     package var unconfirmedSince: MonotonicInstant? { lanes.compactMap(\.outbox.oldestSentAcceptedAt).min() }
 
+    /// Messages wait for the rate at which they may be sent over a link.
+    package func isPaced(at now: MonotonicInstant) -> Bool { lanes.contains { $0.isPaced(at: now) } }
+
     /// No message is queued or unconfirmed, over any link.
     package var isSilent: Bool { lanes.allSatisfy(\.outbox.isEmpty) }
 

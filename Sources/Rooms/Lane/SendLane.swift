@@ -209,6 +209,10 @@ package class SendLane {
         sendBudget.nextGrant(now: context.now.monotonic)
     }
 
+    final func isPaced(at now: MonotonicInstant) -> Bool {
+        canSpeak && outbox.hasQueued && sendBudget.nextGrant(now: now) > now
+    }
+
     final func takeTypingBudget(_ context: RoomsContext) -> Bool { typingBudget.take(now: context.now.monotonic) }
 
     // MARK: - Timers
