@@ -111,8 +111,9 @@ struct BackendRefusalTests {
         #expect(lost.count == 10)
         #expect(lost.first?.hasSuffix(why + "What you write is queued and sent when it is back.") == true, "\(notices)")
         #expect(
-            lost.last?.hasSuffix(why + "The next try is in 8 min. What you write is queued and sent when it is back.")
-                == true,
+            lost.last?.hasSuffix(
+                why + "The next try is in 8 min, or within 10 s of other credentials. What you write is queued and sent when "
+                    + "it is back.") == true,
             "\(notices)")
         // Lost, back, and missing.
         #expect(notices.count <= lost.count * 3, "\(notices)")
