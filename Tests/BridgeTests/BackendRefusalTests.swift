@@ -112,8 +112,8 @@ struct BackendRefusalTests {
         #expect(lost.first?.hasSuffix(why + "What you write is queued and sent when it is back.") == true, "\(notices)")
         #expect(
             lost.last?.hasSuffix(
-                why + "The next try is in 8 min, or within 10 s of other credentials. What you write is queued and sent when "
-                    + "it is back.") == true,
+                why + "The next try is in 8 min, or within 10 s of other credentials. What you write is queued and "
+                    + "sent when it is back.") == true,
             "\(notices)")
         // Lost, back, and missing.
         #expect(notices.count <= lost.count * 3, "\(notices)")
