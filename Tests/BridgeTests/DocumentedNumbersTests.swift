@@ -87,6 +87,7 @@ struct DocumentedNumbersTests {
         ("docs/STUDIO.md", "has \(grouped(StudioRoom.maxMessages)) messages at most"),
         ("docs/STUDIO.md", "beyond \(StudioRooms.maxRooms) rooms"),
         ("docs/TELNET.md", "or nothing for \(seconds(Entrance.patience)) s"),
+        ("README.md", "it asks for a name after \(seconds(Entrance.patience)) s"),
         ("docs/TELNET.md", "for at most \(seconds(PlainPresence.typingLasts)) s"),
         ("docs/UPGRADING.md", "versions up to \(StoreSchema.version): it"),
         ("README.md", "Version \(BuildInformation.release); before 1.0.0"),
