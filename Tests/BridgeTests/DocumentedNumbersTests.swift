@@ -74,6 +74,8 @@ struct DocumentedNumbersTests {
         ),
         ("docs/FEATURES.md", "among the room's last \(RecentLog.capacity)"),
         ("docs/MIRRORS.md", "those among the room's last \(StoredState.messagesPerRoom)"),
+        ("docs/FAQ.md", "in the database, for \(days(StorageConfiguration().retention)) days"),
+        ("docs/MIRRORS.md", "messages from there wait in memory, \(HeldArrivals.maxItems) at most"),
         ("docs/MIRRORS.md", "more than \(MirrorService.maxHookBytes >> 10) KiB is refused"),
         ("docs/OPERATIONS.md", "exits with 0 | \(seconds(StoreDriver.closeLimit)) s, where the disk stalls"),
         ("docs/SECURITY.md", "where \(BridgeDriver.maxWaitingPasswords) wait, a log-in is refused"),
@@ -93,6 +95,8 @@ struct DocumentedNumbersTests {
         ("README.md", "Version \(BuildInformation.release); before 1.0.0"),
         ("docs/RELIABILITY.md", "buffered in memory, up to \(StoreSettings.defaultInboxBytes >> 20) MiB"),
     ]
+
+    private static func days(_ duration: Duration?) -> Int64 { duration.map(seconds).map { $0 / 86400 } ?? 0 }
 
     private static func seconds(_ duration: Duration) -> Int64 { duration.components.seconds }
 
