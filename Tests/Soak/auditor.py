@@ -179,6 +179,10 @@ class Clock:
     def is_wrong_by(self, offset, begin, end):
         return any(found == offset for _, _, found in self.wrong_by(begin, end))
 
+    def awake(self, last):
+        """When it went on, where it stood still then: what came meanwhile is counted back from what the clock shows at last."""
+        return max([last] + [until + STALE for since, until in self.stops if since <= last <= until])
+
     def showed(self, begin, end):
         """[(first, last)]: what it may have shown in this time, or a little earlier, or right before a standstill."""
         begin -= STALE
@@ -767,7 +771,7 @@ class Audit:
         firsts = [
             begin - offset for offset in clock.offsets
             if any(
-                clock.is_wrong_by(offset, *when) for one in alive
+                clock.is_wrong_by(offset, when[0], clock.awake(when[1])) for one in alive
                 if (when := common((begin - offset, begin - offset + EARLIER), one)))]
         lasts = [
             end - offset for offset in clock.offsets

@@ -591,13 +591,14 @@ async def main():
         # Nothing moves any more.
         result = accountant.account(accountant.load(soak.directory))
         broken = report.show(result, soak)
+        # The checkers read when the disk stood still.
+        report.write_details(result, soak)
         for name, path in CHECKERS.items():
             code, words = soak.checked(path)
             print("\n%s:\n%s" % (name, words), flush=True)
             broken = broken or code != 0
         keep = chosen.keep or bool(broken)
         if keep:
-            report.write_details(result, soak)
             print("Logs, records and all findings are in %s" % soak.directory, flush=True)
         return 1 if broken else 0
     except asyncio.CancelledError:

@@ -794,6 +794,32 @@ def set_slowly(before, after, pause):
     return run
 
 
+def begins_in_a_standstill(is_right_then):
+    """The clock is wrong as the relay is stopped, right again before it goes on, or not, and wrong otherwise as the link is lost."""
+    run = spoken()
+    run.tick(2000)
+    run.clock.append({"t": run.t, "offset": 45_000})
+    run.tick(500)
+    run.relay.append({"t": run.t, "what": "stopped", "pid": 7})
+    run.tick(3000)
+    begin = run.t - 1000
+    if is_right_then:
+        run.clock.append({"t": run.t + 100, "offset": 0})
+    run.tick(300)
+    run.relay.append({"t": run.t, "what": "continued", "pid": 7})
+    run.tick(2000)
+    run.clock.append({"t": run.t, "offset": -4000})
+    run.tick(500)
+    run.person("Ann", "loft", show=False)
+    run.tick(200)
+    run.gap("loft", begin, run.t - 4000)
+    # So that what is timed from here on is right.
+    run.clock.append({"t": run.t + 10, "offset": 0})
+    run.tick(500)
+    run.person("Ann", "loft")
+    return run
+
+
 def stood_still(early):
     """The relay stops a second after something is sent, and has read the machine's clock `early` before; the offset it adds is the
     one from after the standstill.
@@ -1171,6 +1197,10 @@ class Clean(unittest.TestCase):
                 run.person("Ann", "loft")
                 self.check(run.finish())
 
+    def test_gap_that_begins_in_a_standstill(self):
+        """Counted back from what the clock showed when it went on: the backend's word of then was read then."""
+        self.check(begins_in_a_standstill(True).finish())
+
     def test_gap_of_another_process(self):
         """The begin is what that one's clock showed."""
         self.check(gap_over_a_restart("kept").finish())
@@ -1461,6 +1491,11 @@ class Broken(unittest.TestCase):
         """The clock was right all the time, so a gap an hour away covers nothing."""
         run = self.gap(lambda _, begin, end: (begin + 3_600_000, end + 3_600_000))
         self.check(run.finish(), *((way, "lost", "live") for way in ("down", "guests", "pages")))
+
+    def test_gap_that_begins_in_a_standstill_by_another_clock(self):
+        """The clock was not right when it went on."""
+        self.check(
+            begins_in_a_standstill(False).finish(), *((way, "lost", "live") for way in ("down", "guests", "pages")))
 
     def test_gap_of_another_clock_before_a_restart(self):
         """It does not begin when another process's clock showed that, which was before this one told a gap already."""
