@@ -79,6 +79,7 @@ struct DocumentedNumbersTests {
         ("docs/MIRRORS.md", "more than \(MirrorService.maxHookBytes >> 10) KiB is refused"),
         ("docs/OPERATIONS.md", "exits with 0 | \(seconds(StoreDriver.closeLimit)) s, where the disk stalls"),
         ("docs/SECURITY.md", "where \(BridgeDriver.maxWaitingPasswords) wait, a log-in is refused"),
+        ("docs/SECURITY.md", "at most \(BridgeDriver.passwordThreads == 2 ? "two" : "?") at a time"),
         ("docs/SECURITY.md", "made \(ReplyGenerators.window >> 10) KiB at a time"),
         (
             "docs/SECURITY.md",
@@ -87,7 +88,7 @@ struct DocumentedNumbersTests {
         ),
         ("docs/STUDIO.md", "up to \(StudioLimits.maxPeers) in all"),
         ("docs/STUDIO.md", "has \(grouped(StudioRoom.maxMessages)) messages at most"),
-        ("docs/STUDIO.md", "beyond \(StudioRooms.maxRooms) rooms"),
+        ("docs/STUDIO.md", "there are \(StudioRooms.maxRooms) rooms at most"),
         ("docs/TELNET.md", "or nothing for \(seconds(Entrance.patience)) s"),
         ("README.md", "it asks for a name after \(seconds(Entrance.patience)) s"),
         ("docs/TELNET.md", "for at most \(seconds(PlainPresence.typingLasts)) s"),
