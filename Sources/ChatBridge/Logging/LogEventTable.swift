@@ -312,7 +312,7 @@ enum LogEventTable {
             remedy: "see the reason; check the account's `upstream`"),
         LogEvent(
             "own-link-auth", .error,
-            means: "the backend refuses an account's own log-in",
+            means: "the backend refuses an account's own log-in on the socket",
             remedy: "check the account's `upstream`"),
         LogEvent(
             "own-link-error", .error, .warn,
