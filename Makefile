@@ -72,7 +72,9 @@ check: setup
 	scripts/check-imports
 	scripts/test-check-imports
 	scripts/test-measure-structure
+	scripts/test-setup
 	scripts/generate-states --check
+	scripts/generate-widths --check
 	scripts/test-alerts
 	$(SWIFT) build $(STRICT) --build-tests
 	CHATBRIDGE="$$($(SWIFT) build --show-bin-path)/chatbridge" scripts/generate-docs --check
