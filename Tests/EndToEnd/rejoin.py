@@ -139,6 +139,26 @@ def left_rooms_stay_left(world):
 
 
 @scenario
+def who_left_a_room_enters_it_as_a_newcomer(world):
+    """Behind a PART the account's place in the room is forgotten: on the next connection come the last lines, known or not."""
+    world.start(tables=tables(), room_extra="history_on_join = 2")
+    ann, remy = world.irc("ann"), world.person("Remy")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    for text in "one", "two", "three":
+        remy.say(text)
+        alice.expect_text(text)
+    alice.barrier()
+    alice.send("PART #lobby", "QUIT")
+    alice.expect("ERROR")
+    remy.say("four")
+    ann.expect_text("four")
+    alice = log_in_as(world, "alice@phone", "secret", "alice", "#lobby")
+    remy.say("five")
+    alice.expect_text("five")
+    assert alice.texts("Remy") == ["three", "four", "five"], alice.texts("Remy")
+
+
+@scenario
 def in_memory_they_come_back_while_the_process_lives(world):
     directory = folder(world)
     world.start(rooms=ROOMS, directory=directory, tables=MEMORY + "\n" + tables())
