@@ -1,9 +1,14 @@
 """Refusals of the backend: refused actions on messages are not shown as done; of refused messages only the author is notified."""
 
+import json
+import os
+
 from backends import on
 from history import ask, refused, texts
+from marks import slow
 from relay import wait_until
-from scripted import Broadcast, JWTRooms, Stage, Typed, for_each, holds_for, told
+from scripted import Broadcast, Homemade, JWTRooms, Stage, Typed, for_each, holds_for, told
+from world import scenario
 
 
 @on("directus")
@@ -129,3 +134,43 @@ def an_error_without_ref_while_none_is_in_flight(stage):
     stage.backend.say("Remy", "end")
     stage.ann.expect_text("end")
     holds_for(1, lambda: not told(stage.ann, "of a moment ago"), lambda: repr(told(stage.ann, "of a moment ago")), stage.ann)
+
+
+# MARK: - A log-in refused by a frame
+
+
+class _Guarded(Homemade):
+    """Takes every handshake, and then says of the token in the address what it thinks of it."""
+
+    def opened(self, link):
+        if link.query.get("token") != "right":
+            link.send(json.dumps({"op": "denied", "why": "this token is not ours"}))
+            link.ending = 1000
+
+    def description(self):
+        found = super().description()
+        found["decode"].insert(0, {
+            "when": {"/op": "denied"}, "event": "auth", "fields": {"state": {"const": "failed"}, "text": "/why"}})
+        return found
+
+
+@slow("waits for the next look at the token's file, of which there is one in 10 s")
+@scenario
+def a_token_that_a_frame_refuses_waits_for_its_file(_):
+    """The room hears the backend's words, the token is not shown again and again, and a new one is at once."""
+    with Stage(_Guarded("echo")) as stage:
+        token = os.path.join(stage.directory, "token")
+        with open(token, "w", encoding="utf-8") as file:
+            file.write("wrong")
+        stage.start(
+            room_extra='auth = { type = "query", param = "token", token_file = "%s" }\n' % token, linked=False)
+        ann = stage.irc("ann")
+        ann.expect("NOTICE", lambda line: "this token is not ours" in line.params[1])
+        # One more attempt follows at once, in case the token had expired.
+        holds_for(3, lambda: len(stage.backend.sockets) <= 2, lambda: "%d attempts" % len(stage.backend.sockets), ann)
+        with open(token, "w", encoding="utf-8") as file:
+            file.write("right")
+        wait_until(lambda: [link for link in stage.backend.live() if link.query["token"] == "right"], "the new one is shown", 15)
+        ann.say("#lobby", "hello")
+        ann.expect_text("hello")
+        stage.bridge.check_alive()

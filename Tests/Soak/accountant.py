@@ -699,9 +699,10 @@ class _Told:
         clock, told = self._clock, gap.told
         start, end = min(clock.moments(gap.start, told), default=None), max(clock.moments(gap.end, told), default=None)
         spans = [] if start is None or end is None else [(start, end)]
-        if end is not None and end < gap.entered:
-            # Nobody heard it as it was told; the first who did came later. So it was told as it ended, by what the clock showed then.
-            spans.append((end - (gap.end - gap.start), end))
+        # Nobody heard it as it was told; the first who did came later. So it was told as it ended, by what the clock showed then,
+        # which it may have shown more than once.
+        length = gap.end - gap.start
+        spans += [(moment - length, moment) for moment in clock.moments(gap.end, told) if moment < gap.entered]
         return spans + [
             (gap.start - offset, gap.end - offset) for offset in set(clock.offsets)
             if offset in clock.between(min(max(gap.end - offset, told - TOLD_MS), told), told)]

@@ -514,6 +514,8 @@ class AccountantTests(unittest.TestCase):
                 # It showed that twice, and the second time is what it says.
                 ("ahead and then right", 0, [(-30_000, 20_000), (-10_000, 0)], True, True),
                 ("ahead and then right, a while before", 20_000, [(-30_000, 20_000), (-10_000, 0)], True, False),
+                ("behind then, and by more later", -4000,
+                 [(-8000, 45_000), (-3000, 0), (-200, -4000), (3000, 0), (14_000, -19_000), (17_000, 0)], True, True),
                 ("never", -day, [], True, False)):
             for end in (100, -200):
                 with self.subTest(name, end=end):
