@@ -69,153 +69,83 @@ public struct ChatAttachment: Hashable, Sendable {
 }
 
 /// A message. May consist of attachments and an empty text.
+///
+/// Its attributes are behind a reference: messages are passed on often and changed seldom, so a copy costs one reference and
+/// a change a new box.
+@dynamicMemberLookup
 public struct ChatMessage: Hashable, Sendable {
-    public var id: ChatID?
-    public var sender: ChatPerson
-    /// Passed through untouched: CR, LF, NUL and bidi controls included.
-    public var text: String
-    public var at: ChatTimestamp?
-    /// The sender is one of us: by id where there are ids, else by exact name.
-    public var isSelf: Bool
-    /// The sender's name is certainly that of the account, where the wire has a name field that may hold another.
-    public var isUnderOwnName = false
-    public var isEncrypted: Bool
-    /// Attributes that few messages have, boxed so that an ordinary message is cheap to copy and to drop; nil while all of
-    /// them are absent.
-    @usableFromInline var rest: Rest?
-
-    /// To add an attribute: a property here, a line in `changeTexts` where it is text, and an accessor below.
-    @usableFromInline
-    struct RareAttributes: Hashable, Sendable {
-        @usableFromInline var room: String?
-        @usableFromInline var attachments: [ChatAttachment] = []
-        @usableFromInline var replyTo: ChatID?
-        @usableFromInline var ref: String?
-        @usableFromInline var annotations: [StoredTag] = []
-
-        @usableFromInline
-        init() {}
-
-        mutating func changeTexts(_ change: (String) -> String) {
-            annotations = annotations.map { StoredTag(name: $0.name, value: $0.value.map(change)) }
-        }
+    /// To add an attribute: a property here, and a line in `changeTexts` where it is text.
+    public struct Attributes: Hashable, Sendable {
+        public var id: ChatID?
+        public var sender: ChatPerson
+        /// Passed through untouched: CR, LF, NUL and bidi controls included.
+        public var text: String
+        public var at: ChatTimestamp?
+        /// The sender is one of us: by id where there are ids, else by exact name.
+        public var isSelf = false
+        /// The sender's name is certainly that of the account, where the wire has a name field that may hold another.
+        public var isUnderOwnName = false
+        public var isEncrypted = false
+        public var room: String?
+        public var attachments: [ChatAttachment] = []
+        public var replyTo: ChatID?
+        /// The reference that the relay gave with the message, as the backend repeats it.
+        public var ref: String?
+        /// What the backend says beside the text and rooms do not act on, for clients and the log as it is. Names are those
+        /// of client-only tags of a vendor: `+example.com/priority`.
+        public var annotations: [StoredTag] = []
     }
 
-    /// Whether `changeTexts` can change more than the text.
-    public var hasRareAttributes: Bool { rest != nil }
+    @usableFromInline
+    final class Box: Sendable {
+        @usableFromInline let attributes: Attributes
+
+        init(_ attributes: consuming Attributes) { self.attributes = attributes }
+    }
+
+    @usableFromInline var box: Box
+
+    @inlinable
+    public subscript<Attribute>(dynamicMember path: WritableKeyPath<Attributes, Attribute>) -> Attribute {
+        @inline(__always) get { box.attributes[keyPath: path] }
+        set { change { $0[keyPath: path] = newValue } }
+    }
+
+    /// Changes several attributes at once.
+    public mutating func change(_ body: (inout Attributes) -> Void) {
+        var attributes = box.attributes
+        body(&attributes)
+        box = Box(attributes)
+    }
+
+    /// The id of the sender, without a copy of the name.
+    @inlinable
+    public var senderID: ChatID? { box.attributes.sender.id }
 
     /// Changes each text that clients can see, except of attachments.
     public mutating func changeTexts(_ change: (String) -> String) {
-        text = change(text)
-        guard rest != nil else { return }
-        rare.changeTexts(change)
+        self.change {
+            $0.text = change($0.text)
+            $0.annotations = $0.annotations.map { StoredTag(name: $0.name, value: $0.value.map(change)) }
+        }
     }
 
-    /// The box. Never changed once it is shared.
-    @usableFromInline
-    final class Rest: Hashable, Sendable {
-        let rare: RareAttributes
-
-        /// Nil when all attributes are absent.
-        @usableFromInline
-        static func make(_ rare: RareAttributes) -> Rest? { rare == RareAttributes() ? nil : Rest(rare) }
-
-        private init(_ rare: RareAttributes) { self.rare = rare }
-
-        @usableFromInline
-        static func == (a: Rest, b: Rest) -> Bool { a === b || a.rare == b.rare }
-
-        @usableFromInline
-        func hash(into hasher: inout Hasher) { hasher.combine(rare) }
-    }
-
-    private var rare: RareAttributes {
-        get { rest?.rare ?? RareAttributes() }
-        set { rest = Rest.make(newValue) }
-    }
-
-    public var room: String? {
-        get { rest?.rare.room }
-        set { rare.room = newValue }
-    }
-
-    public var attachments: [ChatAttachment] {
-        get { rest?.rare.attachments ?? [] }
-        set { rare.attachments = newValue }
-    }
-
-    public var replyTo: ChatID? {
-        get { rest?.rare.replyTo }
-        set { rare.replyTo = newValue }
-    }
-
-    /// The reference that the relay gave with the message, as the backend repeats it.
-    public var ref: String? {
-        get { rest?.rare.ref }
-        set { rare.ref = newValue }
-    }
-
-    /// What the backend says beside the text and rooms do not act on, for clients and the log as it is. Names are those
-    /// of client-only tags of a vendor: `+example.com/priority`.
-    public var annotations: [StoredTag] {
-        get { rest?.rare.annotations ?? [] }
-        set { rare.annotations = newValue }
-    }
-}
-
-// In an extension, so that the compiler makes the initializer of all properties, without a copy of its result.
-extension ChatMessage {
     @inlinable
+    public static func == (a: Self, b: Self) -> Bool { a.box === b.box || a.box.attributes == b.box.attributes }
+
+    @inlinable
+    public func hash(into hasher: inout Hasher) { hasher.combine(box.attributes) }
+
     public init(
-        id: ChatID? = nil, room: String? = nil, sender: ChatPerson = ChatPerson(), text: String,
-        at: ChatTimestamp? = nil, attachments: [ChatAttachment] = [], replyTo: ChatID? = nil, ref: String? = nil,
-        isSelf: Bool = false, isEncrypted: Bool = false, annotations: [StoredTag] = []
+        id: consuming ChatID? = nil, room: consuming String? = nil, sender: consuming ChatPerson = ChatPerson(),
+        text: consuming String, at: ChatTimestamp? = nil, attachments: consuming [ChatAttachment] = [],
+        replyTo: consuming ChatID? = nil, ref: consuming String? = nil, isSelf: Bool = false, isEncrypted: Bool = false,
+        annotations: consuming [StoredTag] = []
     ) {
-        self.id = id
-        self.sender = sender
-        self.text = text
-        self.at = at
-        self.isSelf = isSelf
-        self.isEncrypted = isEncrypted
-        var rare = RareAttributes()
-        rare.room = room
-        rare.attachments = attachments
-        rare.replyTo = replyTo
-        rare.ref = ref
-        rare.annotations = annotations
-        rest = Rest.make(rare)
-    }
-
-    /// The message of every day.
-    @inlinable
-    public init(id: ChatID?, sender: ChatPerson, text: String, at: ChatTimestamp?, isSelf: Bool) {
-        self.id = id
-        self.sender = sender
-        self.text = text
-        self.at = at
-        self.isSelf = isSelf
-        isEncrypted = false
-        rest = nil
-    }
-
-    /// The same, and the quickest way to one.
-    public static func plain(
-        id: consuming ChatID?, sender: consuming ChatPerson, text: consuming String, at: ChatTimestamp?, isSelf: Bool
-    ) -> ChatMessage {
-        ChatMessage(id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false, rest: nil)
-    }
-
-    /// The same with rare attributes.
-    public static func plain(
-        id: consuming ChatID?, room: String?, sender: consuming ChatPerson, text: consuming String, at: ChatTimestamp?,
-        attachments: [ChatAttachment], replyTo: ChatID?, isSelf: Bool
-    ) -> ChatMessage {
-        var rare = RareAttributes()
-        rare.room = room
-        rare.attachments = attachments
-        rare.replyTo = replyTo
-        return ChatMessage(
-            id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: false, rest: Rest.make(rare))
+        box = Box(
+            Attributes(
+                id: id, sender: sender, text: text, at: at, isSelf: isSelf, isEncrypted: isEncrypted, room: room,
+                attachments: attachments, replyTo: replyTo, ref: ref, annotations: annotations))
     }
 }
 
@@ -511,24 +441,24 @@ public struct ChatError: Hashable, Sendable {
 }
 
 /// An event in a frame. Boxed, so that it costs one reference on each of its ways.
-public indirect enum ChatEvent: Hashable, Sendable {
+public enum ChatEvent: Hashable, Sendable {
     case message(ChatMessage)
-    case edit(ChatEdit)
-    case delete(ChatDelete)
-    case typing(ChatTyping)
-    case receipt(ChatReceipt)
-    case join(ChatMembership)
-    case leave(ChatMembership)
-    case presence(ChatPresence)
-    case reaction(ChatReaction)
-    case system(ChatSystemNotice)
-    case topic(ChatTopic)
+    indirect case edit(ChatEdit)
+    indirect case delete(ChatDelete)
+    indirect case typing(ChatTyping)
+    indirect case receipt(ChatReceipt)
+    indirect case join(ChatMembership)
+    indirect case leave(ChatMembership)
+    indirect case presence(ChatPresence)
+    indirect case reaction(ChatReaction)
+    indirect case system(ChatSystemNotice)
+    indirect case topic(ChatTopic)
     /// The account that the connection is logged in with.
-    case account(ChatPerson)
-    case history(ChatHistory)
-    case ready(ChatReady)
-    case auth(ChatAuth)
-    case error(ChatError)
+    indirect case account(ChatPerson)
+    indirect case history(ChatHistory)
+    indirect case ready(ChatReady)
+    indirect case auth(ChatAuth)
+    indirect case error(ChatError)
     /// A ping inside the JSON, not the protocol's own.
     case ping(ref: String?)
     case pong(ref: String?)

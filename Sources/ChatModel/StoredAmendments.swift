@@ -28,9 +28,9 @@ extension StoredMessage {
 
     /// Nil for other rows, and where the message was redacted since.
     public var amendment: Amendment? {
-        guard kind == .event, isTakenBack, let target else { return nil }
-        switch text {
-        case Self.editWord: return sentAs.map { .edit(msgid: target, text: $0) }
+        guard self.kind == .event, self.isTakenBack, let target else { return nil }
+        switch self.text {
+        case Self.editWord: return self.sentAs.map { .edit(msgid: target, text: $0) }
         case Self.redactWord: return .takenBack(msgid: target)
         default: return nil
         }

@@ -25,6 +25,10 @@ public struct StoredTag: Hashable, Sendable {
 }
 
 /// One thing in a room's order, as IRC users saw it.
+///
+/// Its attributes are behind a reference, as those of a ``ChatMessage``: the log, the table of recent lines and the store's
+/// queue hold the same ones.
+@dynamicMemberLookup
 public struct StoredMessage: Equatable, Sendable {
     public enum Kind: Int, Sendable, CaseIterable {
         case message = 0
@@ -41,41 +45,68 @@ public struct StoredMessage: Equatable, Sendable {
         case change = 4
     }
 
-    public var kind: Kind
-    /// The place in the room's order; unique in the room, and never given twice. Not without holes.
-    public var sequence: Int64
-    /// The bridge's id; unique in the room.
-    public var msgid: String
-    /// The backend's id. Nil: it has none, or it is still unknown.
-    public var upstreamID: ChatID?
-    /// The author as the wire named them.
-    public var sender: ChatPerson
-    /// The time that IRC clients were shown.
-    public var at: ChatTimestamp
-    /// The backend's time, unchanged. Of a gap: its end; nil: ``at``.
-    public var backendAt: ChatTimestamp?
-    /// Of a gap: the time up to which the log is complete.
-    public var gapFrom: ChatTimestamp?
-    /// The author on IRC, then: nick, `nick!user@host` and account.
-    public var nick: String
-    public var source: String
-    public var account: String?
-    /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as it was shown. Of a gap or a change: the
-    /// whole line, its `*** ` included.
-    public var text: String
-    /// The backend's version where it differs: the sent form of an IRC user's message. Of a change: the new text.
-    public var sentAs: String?
-    public var attachments: [ChatAttachment]
-    public var isEncrypted: Bool
-    /// The msgid that it answers.
-    public var replyTo: String?
-    public var clientTags: [StoredTag]
-    /// The upstream id of the IRC user as author; nil: the author is upstream.
-    public var author: ChatID?
-    /// The name of the client through which they wrote it; nil: it has none.
-    public var client: String?
-    /// The message was redacted; the text is empty.
-    public var isTakenBack: Bool
+    public struct Attributes: Hashable, Sendable {
+        public var kind: Kind
+        /// The place in the room's order; unique in the room, and never given twice. Not without holes.
+        public var sequence: Int64
+        /// The bridge's id; unique in the room.
+        public var msgid: String
+        /// The backend's id. Nil: it has none, or it is still unknown.
+        public var upstreamID: ChatID?
+        /// The author as the wire named them.
+        public var sender: ChatPerson
+        /// The time that IRC clients were shown.
+        public var at: ChatTimestamp
+        /// The backend's time, unchanged. Of a gap: its end; nil: ``at``.
+        public var backendAt: ChatTimestamp?
+        /// Of a gap: the time up to which the log is complete.
+        public var gapFrom: ChatTimestamp?
+        /// The author on IRC, then: nick, `nick!user@host` and account.
+        public var nick: String
+        public var source: String
+        public var account: String?
+        /// Of an IRC user's message: as they sent it, CTCP ACTION included. Of others: as it was shown. Of a gap or a change: the
+        /// whole line, its `*** ` included.
+        public var text: String
+        /// The backend's version where it differs: the sent form of an IRC user's message. Of a change: the new text.
+        public var sentAs: String?
+        public var attachments: [ChatAttachment]
+        public var isEncrypted: Bool
+        /// The msgid that it answers.
+        public var replyTo: String?
+        public var clientTags: [StoredTag]
+        /// The upstream id of the IRC user as author; nil: the author is upstream.
+        public var author: ChatID?
+        /// The name of the client through which they wrote it; nil: it has none.
+        public var client: String?
+        /// The message was redacted; the text is empty.
+        public var isTakenBack: Bool
+    }
+
+    @usableFromInline
+    final class Box: Sendable {
+        @usableFromInline let attributes: Attributes
+
+        init(_ attributes: consuming Attributes) { self.attributes = attributes }
+    }
+
+    @usableFromInline var box: Box
+
+    @inlinable
+    public subscript<Attribute>(dynamicMember path: WritableKeyPath<Attributes, Attribute>) -> Attribute {
+        @inline(__always) get { box.attributes[keyPath: path] }
+        set { change { $0[keyPath: path] = newValue } }
+    }
+
+    /// Changes several attributes at once.
+    public mutating func change(_ body: (inout Attributes) -> Void) {
+        var attributes = box.attributes
+        body(&attributes)
+        box = Box(attributes)
+    }
+
+    @inlinable
+    public static func == (a: Self, b: Self) -> Bool { a.box === b.box || a.box.attributes == b.box.attributes }
 
     public init(
         kind: Kind = .message, sequence: Int64, msgid: String, upstreamID: ChatID? = nil,
@@ -84,26 +115,12 @@ public struct StoredMessage: Equatable, Sendable {
         sentAs: String? = nil, attachments: [ChatAttachment] = [], isEncrypted: Bool = false, replyTo: String? = nil,
         clientTags: [StoredTag] = [], author: ChatID? = nil, client: String? = nil, isTakenBack: Bool = false
     ) {
-        self.kind = kind
-        self.sequence = sequence
-        self.msgid = msgid
-        self.upstreamID = upstreamID
-        self.sender = sender
-        self.at = at
-        self.backendAt = backendAt
-        self.gapFrom = gapFrom
-        self.nick = nick
-        self.source = source
-        self.account = account
-        self.text = text
-        self.sentAs = sentAs
-        self.attachments = attachments
-        self.isEncrypted = isEncrypted
-        self.replyTo = replyTo
-        self.clientTags = clientTags
-        self.author = author
-        self.client = client
-        self.isTakenBack = isTakenBack
+        box = Box(
+            Attributes(
+                kind: kind, sequence: sequence, msgid: msgid, upstreamID: upstreamID, sender: sender, at: at,
+                backendAt: backendAt, gapFrom: gapFrom, nick: nick, source: source, account: account, text: text,
+                sentAs: sentAs, attachments: attachments, isEncrypted: isEncrypted, replyTo: replyTo,
+                clientTags: clientTags, author: author, client: client, isTakenBack: isTakenBack))
     }
 }
 
@@ -120,7 +137,7 @@ extension StoredMessage {
 
     /// Whether it was done to that message.
     public func wasDone(to msgid: String) -> Bool {
-        Kind.ofDeeds.contains(kind) && clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
+        Kind.ofDeeds.contains(self.kind) && self.clientTags.contains { $0.name == Self.replyTag && $0.value == msgid }
     }
 
     /// The backend's id became known.
@@ -128,34 +145,34 @@ extension StoredMessage {
 
     /// Replaces the text. Redacted messages stay empty.
     public mutating func edit(_ text: String) {
-        guard !isTakenBack else { return }
-        self.text = text
-        sentAs = nil
+        guard !self.isTakenBack else { return }
+        change { ($0.text, $0.sentAs) = (text, nil) }
     }
 
     /// The words go, their place stays.
     public mutating func takeBack() {
-        text = ""
-        sentAs = nil
-        attachments = []
-        clientTags = []
-        isTakenBack = true
+        change {
+            ($0.text, $0.sentAs, $0.attachments, $0.clientTags) = ("", nil, [], [])
+            $0.isTakenBack = true
+        }
     }
 
     /// Only ids, time and place stay.
     public mutating func erase() {
         takeBack()
-        (nick, source, account, client, replyTo) = ("", "", nil, nil, nil)
-        sender = ChatPerson()
-        if author != nil { author = .erased }
+        change {
+            ($0.nick, $0.source, $0.account, $0.client, $0.replyTo) = ("", "", nil, nil, nil)
+            $0.sender = ChatPerson()
+            if $0.author != nil { $0.author = .erased }
+        }
     }
 
-    public var isErased: Bool { isTakenBack && nick.isEmpty && source.isEmpty }
+    public var isErased: Bool { self.isTakenBack && self.nick.isEmpty && self.source.isEmpty }
 
     /// The msgid of the message to which it was done.
     public var target: String? {
-        guard Kind.ofDeeds.contains(kind) else { return nil }
-        return clientTags.first { $0.name == Self.replyTag }?.value
+        guard Kind.ofDeeds.contains(self.kind) else { return nil }
+        return self.clientTags.first { $0.name == Self.replyTag }?.value
     }
 }
 

@@ -102,7 +102,7 @@ public enum IRCReductionTable {
     private static let commandBits = commands.reduce(0) { $0 | bit(of: $1.command) }
 
     private static func bit(of command: String) -> UInt64 {
-        1 << (command.utf8.reduce(0) { $0 &* 7 &+ UInt64($1) } & 63)
+        1 << ((UInt64(command.utf8.count) &* 11 &+ UInt64(command.utf8.first ?? 0)) & 63)
     }
 
     static func rows(for command: String) -> [CommandRow] {

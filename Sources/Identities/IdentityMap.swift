@@ -181,8 +181,8 @@ package final class IdentityMap {
     private var bySkeleton = KeyedObjects<BySkeleton>()
     private var byRemote = KeyedObjects<ByRemote>()
     private var realnames = RealnameCounts()
-    /// Grows with each change of what is shown of a speaker: nick, account or bot mode.
-    package private(set) var speakerRevision: UInt64 = 0
+    /// Grows with each change of what is shown of a speaker, nick, account or bot mode, and of who is recognised as whom.
+    package private(set) var revision: UInt64 = 0
     /// Absent users, longest absent first; stale entries of present users are skipped.
     private var absentQueue: [(person: PersonID, since: MonotonicInstant)] = []
     private var absentHead = 0
@@ -327,7 +327,7 @@ package final class IdentityMap {
         guard let record = people[id] else { return }
         unindexAccount(of: record)
         record.person.account = name
-        speakerRevision += 1
+        revision += 1
         if let name { byAccount[AccountName.fold(name)] = id }
     }
 
@@ -343,7 +343,7 @@ package final class IdentityMap {
 
     package func setBot(_ id: PersonID, _ isBot: Bool) {
         modify(id) { $0.isBot = isBot }
-        speakerRevision += 1
+        revision += 1
     }
 
     package func setRealname(_ id: PersonID, _ realname: String) { modify(id) { $0.realname = realname } }
@@ -461,7 +461,7 @@ package final class IdentityMap {
     private func index(_ record: Record, as nick: String) {
         record.person.rename(nick)
         indexNames(record)
-        speakerRevision += 1
+        revision += 1
     }
 
     private func nickChanged(from old: Person, _ new: Person) {
@@ -477,6 +477,7 @@ package final class IdentityMap {
         if record.person.isPresent { presenceChanged?(record.person, false) }
         if case .remote(let key) = record.person.kind {
             byRemote.remove(key)
+            revision += 1
             realnames.count(record.person.realname, -1)
             if record.person.absentSince != nil { absentCount -= 1 }
             if transient.remove(id) == nil { persist?(.removeIdentity(backend: key.backend, key.person)) }
@@ -565,7 +566,7 @@ package final class IdentityMap {
             // Restored users have no account.
             if authenticated, record.person.account == nil {
                 record.person.account = Self.accountName(of: sender, backend: backend)
-                speakerRevision += 1
+                revision += 1
             }
             let person = record.person
             guard let displayName else { return Resolution(id: id, renamed: nil, realnameChanged: false) }
@@ -581,6 +582,7 @@ package final class IdentityMap {
                 $0.realname = realname
                 $0.renamedAt = now
             }
+            revision += 1
             defer { persistIdentity(id) }
             let base = generator.nick(name: displayName, id: idText)
             let oldBase = generator.nick(name: person.realname, id: idText)

@@ -179,10 +179,10 @@ extension Room {
     func messageReceived(_ message: ChatMessage, isHistory: Bool, _ context: RoomsContext) {
         var message = markedAsOurs(message)
         let isLateFrame =
-            !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.sender.id)) } ?? false
+            !isHistory && message.id.map { catchUp.takeQuiet(duplicateKey($0, message.senderID)) } ?? false
         // A server-made id is unique, whatever the sender.
         if traits.messageIDOrigin == .server, !isLateFrame, let id = message.id,
-            seenIDs.contains(duplicateKey(id, message.sender.id))
+            seenIDs.contains(duplicateKey(id, message.senderID))
         {
             guard !isHistory, isAnother(message, than: id, context) else { return }
             message.id = nil
@@ -196,13 +196,13 @@ extension Room {
             if message.isSelf, !isHistory { lane.answered(context) }
         case .confirmed(let entry):
             learnAccount(from: message, context)
-            if let id = message.id { _ = seenIDs.insert(duplicateKey(id, message.sender.id)) }
+            if let id = message.id { _ = seenIDs.insert(duplicateKey(id, message.senderID)) }
             // A message written over an earlier link may arrive late; that is no echo.
             if !isHistory, entry.state != .unknownAfterDisconnect { lane.answered(context) }
             confirmed(entry, upstreamID: message.id, at: message.at, lane, context)
         case .confirmedBefore(let id):
             learnAccount(from: message, context)
-            _ = seenIDs.insert(duplicateKey(id, message.sender.id))
+            _ = seenIDs.insert(duplicateKey(id, message.senderID))
         case .named(let sent):
             learnAccount(from: message, context)
             learn(message.id, of: sent, lane, context)
@@ -238,33 +238,27 @@ extension Room {
         let (speaker, who, name) = speaker(of: message, context)
         endTyping(speaker, announced: false, context)
         guard let who else { return }
+        let text = withNicks(name == nil ? message.text : sharedPrefix(message.sender) + message.text, context)
         var shown = message
-        if name != nil { shown.text = sharedPrefix(message.sender) + message.text }
-        shown.text = withNicks(shown.text, context)
+        if text != message.text { shown.text = text }
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
-            sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+            sender: traits.messageIDOrigin == .client ? message.senderID : nil, id: message.id)
         // In the log since the first history, and not shown then.
         let remembered = recent.time(of: msgid)
         let at = remembered ?? beginLine(message.at, context)
         let original = message.replyTo.flatMap { recent.entry(upstreamID: $0) }
-        let address = address(ofReplyTo: original?.msgid, by: who.nick, shown.text)
+        let address = address(ofReplyTo: original?.msgid, by: who.nick, text)
         guard !message.isEmpty else { return }
         traffic.shown(at: context.now.wall)
         context.latency.messageShown()
-        context.noteChat("down", room: settings.name, nick: who.nick, shown.text)
+        context.noteChat("down", room: settings.name, nick: who.nick, text)
         if remembered == nil {
             enter(
-                msgid: msgid, upstreamID: message.id,
-                puppet: clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
-                sender: message.sender, nick: quoted?.nick ?? name ?? who.nick,
-                text: quoted?.text ?? message.text, at: at, context
-            ) { sequence in
                 stored(
-                    message, sequence: sequence, msgid: msgid, at: at, nick: who.nick, source: who.source,
-                    account: who.account,
-                    text: shown.text)
-            }
+                    message, msgid: msgid, at: at, nick: who.nick, source: who.source, account: who.account, text: text),
+                by: own.isEmpty ? nil : clients(of: speaker, context).first.flatMap { locals[$0]?.puppet },
+                nick: quoted?.nick ?? name ?? who.nick, text: quoted?.text ?? message.text, context)
         }
         show(
             .said(

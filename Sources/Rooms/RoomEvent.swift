@@ -6,20 +6,23 @@ import WireBytes
 
 // Events from a room to its front ends, independent of IRC. A front end omits an event that it cannot show.
 
-/// The person named in an event, as of then.
-package struct RoomSpeaker {
-    package var nick: String
+/// The person named in an event, as of then. A class, as it goes with every message.
+package final class RoomSpeaker: Sendable {
+    package let nick: String
     /// The full source as IRC writes it: `nick!user@host`.
-    package var source: String
-    package var account: String?
-    package var isBot = false
-}
+    package let source: String
+    package let account: String?
+    package let isBot: Bool
 
-extension RoomSpeaker {
-    /// Not a person: the server, for example.
-    package init(nick: String, source: String) { self.init(nick: nick, source: source, account: nil) }
+    /// Without an account it need be no person: the server, for example.
+    package init(nick: String, source: String, account: String? = nil, isBot: Bool = false) {
+        self.nick = nick
+        self.source = source
+        self.account = account
+        self.isBot = isBot
+    }
 
-    package init(_ person: Person) {
+    package convenience init(_ person: Person) {
         self.init(nick: person.nick, source: person.source, account: person.account, isBot: person.isBot)
     }
 }
@@ -165,8 +168,8 @@ extension ChatMessage {
     /// There is nothing to show.
     package var isEmpty: Bool {
         // Nearly every text begins with a character that is seen.
-        if let first = text.utf8.first, first > 0x20, first < 0x7F { return false }
-        return attachments.isEmpty && !(isEncrypted && text.isEmpty)
-            && MessageText.cleanBody(text).allSatisfy(\.isNewline)
+        if let first = self.text.utf8.first, first > 0x20, first < 0x7F { return false }
+        return self.attachments.isEmpty && !(self.isEncrypted && self.text.isEmpty)
+            && MessageText.cleanBody(self.text).allSatisfy(\.isNewline)
     }
 }

@@ -325,9 +325,10 @@ struct BacklogTests {
     func window(_ row: Window) {
         let recent = RecentLog()
         for number in 0..<row.count {
-            recent.append(
-                msgid: "i\(number)", upstreamID: nil, puppet: nil, nick: "n", text: "",
-                at: ChatTimestamp(milliseconds: 0))
+            let row = StoredMessage(
+                sequence: Int64(number), msgid: "i\(number)", at: ChatTimestamp(milliseconds: 0), nick: "n",
+                source: "n", text: "")
+            recent.append(row, by: nil, nick: "n", text: "")
         }
         let found = recent.newest(row.limit, after: row.after)
         #expect(found.start == row.start && found.leftOut == row.leftOut && found.isMore == row.isMore)

@@ -67,8 +67,10 @@ struct LineTimeTests {
 
     private static func say(_ said: Int64, now: Int64, _ recent: RecentLog) -> Int64 {
         let at = recent.lineTime(ChatTimestamp(milliseconds: said), now: ChatTimestamp(milliseconds: now))
-        recent.append(
-            msgid: "m\(recent.nextSequence)", upstreamID: nil, puppet: nil, nick: "n", text: "", at: at)
+        let row = StoredMessage(
+            sequence: Int64(recent.nextSequence), msgid: "m\(recent.nextSequence)", at: at, nick: "n", source: "n",
+            text: "")
+        recent.append(row, by: nil, nick: "n", text: "")
         return at.milliseconds
     }
 

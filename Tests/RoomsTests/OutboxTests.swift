@@ -358,9 +358,10 @@ struct RecentLogTests {
     private func filled(_ count: Int) -> RecentLog {
         let recent = RecentLog()
         for number in 0..<count {
-            recent.append(
-                msgid: "m\(number)", upstreamID: ChatID("u\(number)"), puppet: nil, nick: "n", text: "",
-                at: ChatTimestamp(milliseconds: Int64(number)))
+            let row = StoredMessage(
+                sequence: Int64(number), msgid: "m\(number)", upstreamID: ChatID("u\(number)"),
+                at: ChatTimestamp(milliseconds: Int64(number)), nick: "n", source: "n", text: "")
+            recent.append(row, by: nil, nick: "n", text: "")
         }
         return recent
     }
@@ -394,9 +395,10 @@ struct RecentLogTests {
     func reusedID() {
         let recent = RecentLog()
         func add(_ msgid: String, _ id: String) {
-            recent.append(
-                msgid: msgid, upstreamID: ChatID(id), puppet: nil, nick: "n", text: "",
-                at: ChatTimestamp(milliseconds: 0))
+            let row = StoredMessage(
+                sequence: Int64(recent.nextSequence), msgid: msgid, upstreamID: ChatID(id),
+                at: ChatTimestamp(milliseconds: 0), nick: "n", source: "n", text: "")
+            recent.append(row, by: nil, nick: "n", text: "")
         }
         add("first", "x")
         add("second", "x")

@@ -78,15 +78,17 @@ extension StoredMessage {
     /// As `history` and `export` give it; absent members are empty.
     func json(room: String) -> JSONValue {
         .canonical([
-            "room": room, "seq": sequence, "msgid": msgid,
-            "at": IRCServerTime.format(milliseconds: at.milliseconds),
-            "kind": String(describing: kind), "nick": nick, "source": source,
-            "account": account, "text": text, "sent_as": sentAs, "upstream_id": upstreamID, "sender": sender,
-            "reply_to": replyTo, "deleted": isTakenBack, "encrypted": isEncrypted, "from_irc": author != nil,
-            "client": client, "attachments": attachments,
-            "backend_at": backendAt.map { IRCServerTime.format(milliseconds: $0.milliseconds) },
-            "gap_from": gapFrom.map { IRCServerTime.format(milliseconds: $0.milliseconds) },
-            "tags": JSONValue.object(clientTags.map { .init($0.name, .string($0.value ?? "")) }),
+            "room": room, "seq": self.sequence, "msgid": self.msgid,
+            "at": IRCServerTime.format(milliseconds: self.at.milliseconds),
+            "kind": String(describing: self.kind), "nick": self.nick, "source": self.source,
+            "account": self.account, "text": self.text, "sent_as": self.sentAs, "upstream_id": self.upstreamID,
+            "sender": self.sender,
+            "reply_to": self.replyTo, "deleted": self.isTakenBack, "encrypted": self.isEncrypted,
+            "from_irc": self.author != nil,
+            "client": self.client, "attachments": self.attachments,
+            "backend_at": self.backendAt.map { IRCServerTime.format(milliseconds: $0.milliseconds) },
+            "gap_from": self.gapFrom.map { IRCServerTime.format(milliseconds: $0.milliseconds) },
+            "tags": JSONValue.object(self.clientTags.map { .init($0.name, .string($0.value ?? "")) }),
         ])
     }
 }

@@ -109,7 +109,8 @@ public struct EnvelopeDialect: Dialect {
                             isSelf: isSelf)))
             }
             return .event(
-                .message(.plain(id: id, sender: sender, text: text, at: FrameTime().read(sentAt), isSelf: isSelf)))
+                .message(
+                    ChatMessage(id: id, sender: sender, text: text, at: FrameTime().read(sentAt), isSelf: isSelf)))
         case "typing":
             return .event(
                 .typing(

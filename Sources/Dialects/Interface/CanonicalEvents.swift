@@ -61,10 +61,11 @@ extension ChatMessage {
     /// The message in the canonical form.
     public var canonicalJSON: JSONValue {
         .canonical([
-            "kind": "message", "id": id, "room": room, "sender": sender, "text": text, "at": at,
-            "attachments": attachments,
-            "replyTo": replyTo, "ref": ref, "self": isSelf, "encrypted": isEncrypted,
-            "annotations": JSONValue.object(annotations.map { .init($0.name, .string($0.value ?? "")) }),
+            "kind": "message", "id": self.id, "room": self.room, "sender": self.sender, "text": self.text,
+            "at": self.at,
+            "attachments": self.attachments,
+            "replyTo": self.replyTo, "ref": self.ref, "self": self.isSelf, "encrypted": self.isEncrypted,
+            "annotations": JSONValue.object(self.annotations.map { .init($0.name, .string($0.value ?? "")) }),
         ])
     }
 }

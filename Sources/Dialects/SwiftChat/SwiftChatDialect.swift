@@ -64,7 +64,7 @@ public struct SwiftChatDialect: Dialect {
         let sender = ChatPerson(id: FrameText.id(fields.userID), name: FrameText.nonEmpty(fields.user))
         return .event(
             .message(
-                .plain(
+                ChatMessage(
                     id: FrameText.id(fields.id), sender: sender, text: text,
                     at: FrameTime(epoch: .reference).read(fields.date),
                     // This wire has ids, so a name alone is never us.

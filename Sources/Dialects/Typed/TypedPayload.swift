@@ -135,7 +135,7 @@ struct TypedPayload: FrameMembers {
             throw .wrongType
         }
         let sender = sender
-        return .plain(
+        return ChatMessage(
             id: FrameText.id(id), room: roomName, sender: sender, text: text?.string ?? "", at: time(sentAt),
             attachments: files, replyTo: FrameText.id(replyTo), isSelf: Self.isSelf(sender, context))
     }

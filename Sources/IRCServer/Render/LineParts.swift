@@ -6,11 +6,11 @@ import Rooms
 extension StoredMessage {
     /// The line of an event, as it was shown.
     func eventLine(in channel: String) -> IRCMessage {
-        var tags = [IRCTag.time(at), IRCTag("msgid", msgid)]
-        if let account { tags.append(IRCTag("account", account)) }
-        let parts = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        var tags = [IRCTag.time(self.at), IRCTag("msgid", self.msgid)]
+        if let account = self.account { tags.append(IRCTag("account", account)) }
+        let parts = self.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return IRCMessage(
-            tags: tags + clientTags.tags, source: source, command: parts[0],
+            tags: tags + self.clientTags.tags, source: self.source, command: parts[0],
             params: [channel] + parts.dropFirst())
     }
 }

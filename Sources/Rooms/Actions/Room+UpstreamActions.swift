@@ -128,14 +128,13 @@ extension Room {
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("change"),
             id: ChatID("\(recent.nextSequence) \(original.msgid)"))
-        let sequence = recent.appendNotice(msgid: msgid, at: at)
+        let row = StoredMessage(
+            kind: .change, sequence: Int64(recent.nextSequence), msgid: msgid,
+            sender: editor == nil ? ChatPerson() : edit.sender, at: at, nick: server, source: server, text: text,
+            sentAs: edit.text, attachments: edit.attachments, clientTags: replyTags(original))
+        recent.append(notice: row)
         recent.heard(at, wall: context.now.wall)
-        keep(
-            StoredMessage(
-                kind: .change, sequence: Int64(sequence), msgid: msgid,
-                sender: editor == nil ? ChatPerson() : edit.sender, at: at, nick: server, source: server, text: text,
-                sentAs: edit.text, attachments: edit.attachments,
-                clientTags: replyTags(original)), context)
+        keep(row, context)
         show(
             .said(
                 RoomMessage(

@@ -487,7 +487,7 @@ final class CatchUp {
         return page.map { message in
             message.id == nil
                 ? nameless.contains(message)
-                : keys.contains(Key(id: message.id, sender: message.sender.id))
+                : keys.contains(Key(id: message.id, sender: message.senderID))
         }
     }
 

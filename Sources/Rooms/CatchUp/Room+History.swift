@@ -352,7 +352,7 @@ extension Room {
             HistoryPage(
                 told, sendersTellTime: catchUp.sendersTellTime, mark: catchUp.mark?.at, wall: context.now.wall,
                 end: catchUp.end(total: seenIDs.total), wasNewestFirst: catchUp.isToldNewestFirst
-            ) { message in message.id.flatMap { places[duplicateKey($0, message.sender.id)] } }
+            ) { message in message.id.flatMap { places[duplicateKey($0, message.senderID)] } }
         }
         let isFirst = catchUp.gap == .everything
         // A short page over the socket proves nothing: servers have limits of their own.
@@ -569,7 +569,7 @@ extension Room {
         // Older ones become known all the same: a later history must not show them.
         for message in messages.dropLast(kept.count).suffix(SeenMessageIDs.capacity / 2) {
             guard let id = message.id, !held.contains(id) else { continue }
-            let key = duplicateKey(id, message.sender.id)
+            let key = duplicateKey(id, message.senderID)
             if seenIDs.insert(key) { catchUp.remembered(key, at: message.at) }
         }
         // In an empty room every later message is newer.
@@ -582,26 +582,24 @@ extension Room {
             if takeOwn(message, isHistory: true, context) || news.contains(index) { continue }
             guard rememberQuietly(message), !message.text.isEmpty || !message.attachments.isEmpty else { continue }
             saw(message, context)
-            if let id = message.id { catchUp.remembered(duplicateKey(id, message.sender.id), at: message.at) }
+            if let id = message.id { catchUp.remembered(duplicateKey(id, message.senderID), at: message.at) }
             let message = withoutSecrets(message, context)
             let key = IdentityMap.remoteKey(message.sender, backend: settings.backend)
-            let name = message.sender.name ?? message.sender.id?.rawValue ?? "unknown"
+            let name = message.sender.name ?? message.senderID?.rawValue ?? "unknown"
             let nick = context.identities.known(key).flatMap { context.identities[$0]?.nick }
             let quoted = ownWordsQuoted(message)
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,
-                sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+                sender: traits.messageIDOrigin == .client ? message.senderID : nil, id: message.id)
             let at = beginLine(message.at, context)
+            let form = historyForm(message, context)
             enter(
-                msgid: msgid, upstreamID: message.id, puppet: nil, sender: message.sender,
+                stored(
+                    keepingFiles(message, context), msgid: msgid, at: at, nick: form.nick, source: form.source,
+                    account: form.account, text: form.text),
+                by: nil,
                 nick: quoted?.nick ?? nick ?? PrintableText.prefix(of: IdentityMap.realname(name), maxBytes: 60),
-                text: quoted?.text ?? message.text, at: at, context
-            ) { sequence in
-                let form = historyForm(message, context)
-                return stored(
-                    keepingFiles(message, context), sequence: sequence, msgid: msgid, at: at, nick: form.nick,
-                    source: form.source, account: form.account, text: form.text)
-            }
+                text: quoted?.text ?? message.text, context)
         }
     }
 
@@ -614,7 +612,7 @@ extension Room {
     /// False when it was known.
     private func rememberQuietly(_ message: ChatMessage) -> Bool {
         guard let id = message.id else { return !seenTexts.isKnownFromHistory(message) }
-        return seenIDs.insert(duplicateKey(id, message.sender.id))
+        return seenIDs.insert(duplicateKey(id, message.senderID))
     }
 
     private func noteMissing(_ messages: [ChatMessage], isTold: Bool, _ context: RoomsContext) {
@@ -666,7 +664,7 @@ extension Room {
     }
 
     private func isUnknown(_ message: ChatMessage) -> Bool {
-        message.id.map { !seenIDs.contains(duplicateKey($0, message.sender.id)) } ?? true
+        message.id.map { !seenIDs.contains(duplicateKey($0, message.senderID)) } ?? true
     }
 
     private func show(missed: [ChatMessage], isLate: Bool = false, _ context: RoomsContext) {

@@ -42,7 +42,7 @@ extension Room {
     func shownID(of entry: OutboxEntry, upstreamID: ChatID? = nil, _ context: RoomsContext) -> String {
         context.messageID(
             backend: settings.backend, room: settings.upstreamRoom,
-            sender: traits.messageIDOrigin == .client ? entry.message.sender.id : nil,
+            sender: traits.messageIDOrigin == .client ? entry.message.senderID : nil,
             id: upstreamID ?? entry.message.id)
     }
 }

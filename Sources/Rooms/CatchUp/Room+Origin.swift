@@ -33,7 +33,8 @@ extension Room {
         if isHistory, takeRelayedRow(message, context) { return .known }
         if takeOwn(message, isHistory: isHistory, isLateFrame: isLateFrame, context) { return .known }
         // Its author may have left or changed their nick since, so the sender may be unknown.
-        if let entry = takeConfirmed(message, isHistory: isHistory) { return .confirmed(entry) }
+        let isAnyOnItsWay = !lane.outbox.isEmpty || own.hasResting
+        if isAnyOnItsWay, let entry = takeConfirmed(message, isHistory: isHistory) { return .confirmed(entry) }
         if traits.messageIDOrigin == .server, isKnownOrPrefixedAsOurs(message),
             let sent = lane.takeSent(message, isHistory: isHistory, context)
         {
@@ -44,7 +45,8 @@ extension Room {
             return isKnownByText(message, isHistory: isHistory, context) ? .known : .news
         }
         if isConfirmedEcho(message, id) { return .confirmedBefore(id) }
-        guard seenIDs.insert(duplicateKey(id, message.sender.id)) || isLateFrame else { return .repeated }
+        guard seenIDs.insert(duplicateKey(id, message.senderID)) || isLateFrame else { return .repeated }
+        guard !lane.outbox.failures.isEmpty else { return .news }
         return takeLate(message, id).map { .late($0) } ?? .news
     }
 
@@ -62,10 +64,10 @@ extension Room {
             guard bearsNoID(message, lane) else { return nil }
         }
         guard !bearsClientID(message), !isHistory || message.id == nil else { return nil }
-        if settings.identity == .puppet, message.sender.id == nil, let name = message.sender.name {
+        if settings.identity == .puppet, message.senderID == nil, let name = message.sender.name {
             return lane.confirm(senderName: name, text: message.text)
         }
-        let isNamed = settings.identity == .puppet && message.sender.id != nil
+        let isNamed = settings.identity == .puppet && message.senderID != nil
         guard message.isSelf || mayBeAccount(message.sender) || isNamed else { return nil }
         return lane.confirm(sender: echoSender(message), text: message.text)
     }
@@ -102,7 +104,7 @@ extension Room {
 
     private func mayBeOurs(_ message: ChatMessage, _ known: RecentLog.Entry) -> Bool {
         message.isSelf || mayBeAccount(message.sender) || own.speaking(message.sender) != nil
-            || message.sender.id == known.puppet
+            || message.senderID == known.puppet
     }
 
     /// Whether the message has neither id nor reference while the fate of one is unknown that was written over an earlier link:
@@ -116,7 +118,7 @@ extension Room {
 
     /// The required sender of an echo: where one account speaks for all, the backend assigns its id.
     private func echoSender(_ message: ChatMessage) -> ChatID? {
-        settings.identity == .single ? nil : message.sender.id
+        settings.identity == .single ? nil : message.senderID
     }
 
     /// Whether an unpromised echo is from the account, or from an unknown sender with the relay's prefix.
@@ -145,7 +147,7 @@ extension Room {
         guard traits.confirmation == .receipt else { return false }
         if let own { return own.outbox.oldestWritten != nil }
         guard lane.outbox.oldestWritten != nil else { return false }
-        if message.isSelf || message.sender.id == nil && message.sender.name == nil { return true }
+        if message.isSelf || message.senderID == nil && message.sender.name == nil { return true }
         return mayBeAccount(message.sender) && lane.outbox.hasWritten(inFrontOf: message.text)
     }
 

@@ -38,7 +38,7 @@ extension Room {
             claim(own, context)
         }
         own.recognised(message.sender)
-        _ = seenIDs.insert(duplicateKey(id, message.sender.id))
+        _ = seenIDs.insert(duplicateKey(id, message.senderID))
         _ = seenIDs.insert(duplicateKey(id, own.speaker(nick: "").id))
         if link == nil { saw(message, context) }
         if let entry = own.confirm(id: id) {

@@ -30,8 +30,8 @@ final class SeenTexts {
 
     private static func key(_ message: ChatMessage) -> Int {
         var hasher = Hasher()
-        hasher.combine(message.sender.id)
-        if message.sender.id == nil { TextBytes.hash(message.sender.name, into: &hasher) }
+        hasher.combine(message.senderID)
+        if message.senderID == nil { TextBytes.hash(message.sender.name, into: &hasher) }
         hasher.combine(message.text)
         for attachment in message.attachments { hasher.combine(attachment.url) }
         return hasher.finalize()

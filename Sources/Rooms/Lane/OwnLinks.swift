@@ -76,7 +76,7 @@ package final class OwnLinks {
     func takeSentBefore(_ message: ChatMessage) -> String? {
         sentBefore.lastIndex { sent in
             sent.text == message.text
-                && (sent.sender.id == message.sender.id
+                && (sent.sender.id == message.senderID
                     || TextBytes.areSame(sent.sender.name, message.sender.name))
         }.map { sentBefore.remove(at: $0).msgid }
     }

@@ -116,22 +116,17 @@ extension Room {
         let person = author.flatMap { context.identities[$0] }
         let source = person?.source ?? origin.source
         let isErased = origin.puppet == .erased
+        let sentAs = entry.message.text
+        var row = StoredMessage(
+            sequence: Int64(recent.nextSequence), msgid: msgid, upstreamID: isIDKnown ? id : nil,
+            sender: lane.sender(of: entry), at: shownAt, backendAt: at, nick: person?.nick ?? origin.nick,
+            source: source, account: origin.account, text: origin.text,
+            sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
+            replyTo: origin.replyTo, clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
+            author: origin.puppet, client: origin.clientName)
+        if isErased { row.erase() }
         enter(
-            msgid: msgid, upstreamID: isIDKnown ? id : nil, puppet: origin.puppet, nick: origin.nick,
-            text: MessageText.action(origin.text) ?? origin.text, at: shownAt, context
-        ) { sequence in
-            let sentAs = entry.message.text
-            var stored = StoredMessage(
-                sequence: sequence, msgid: msgid, upstreamID: isIDKnown ? id : nil,
-                sender: lane.sender(of: entry), at: shownAt, backendAt: at,
-                nick: person?.nick ?? origin.nick, source: source, account: origin.account, text: origin.text,
-                sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
-                replyTo: origin.replyTo,
-                clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
-                author: origin.puppet, client: origin.clientName)
-            if isErased { stored.erase() }
-            return stored
-        }
+            row, by: origin.puppet, nick: origin.nick, text: MessageText.action(origin.text) ?? origin.text, context)
         noteArrival(of: origin, msgid: msgid, context)
         if isErased { recent.erase(msgid: msgid) } else { recent.went(up: entry.message.text, msgid: msgid) }
         let client = authorClient(origin, context)

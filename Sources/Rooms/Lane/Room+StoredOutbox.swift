@@ -69,14 +69,14 @@ extension Room {
         for message in messages.lazy.map(self.markedAsOurs) {
             guard let id = message.id else { continue }
             let isServerID = traits.messageIDOrigin == .server
-            guard !isServerID || !seenIDs.contains(duplicateKey(id, message.sender.id)) else { continue }
+            guard !isServerID || !seenIDs.contains(duplicateKey(id, message.senderID)) else { continue }
             if takeRelayedRow(message, context) { continue }
             if let entry = takeConfirmed(message, isHistory: true) {
                 learnAccount(from: message, context)
-                _ = seenIDs.insert(duplicateKey(id, message.sender.id))
+                _ = seenIDs.insert(duplicateKey(id, message.senderID))
                 confirmed(entry, upstreamID: id, at: message.at, lane, context)
             } else if let entry = takeLate(message, id) {
-                _ = seenIDs.insert(duplicateKey(id, message.sender.id))
+                _ = seenIDs.insert(duplicateKey(id, message.senderID))
                 tellLateArrival(entry, context)
                 confirmed(entry, upstreamID: id, at: message.at, lane, context)
             }

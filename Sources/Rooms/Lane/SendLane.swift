@@ -131,7 +131,8 @@ package class SendLane {
             let author = outbox.nextAuthor, sendBudget.take(now: now)
         {
             willWrite(author, message.id)
-            message.sender = sender(of: message, nick: author.nick)
+            let sender = sender(of: message, nick: author.nick)
+            if sender != message.sender { message.sender = sender }
             let encoded = link.settings.dialect.encode(.message(message), context: dialectContext)
             switch encoded {
             case .frame, .several:

@@ -8,40 +8,76 @@ package final class RecentLog {
     package static let capacity = 2000
 
     package struct Entry {
-        /// The relay's id.
-        package var msgid: String
-        /// The backend's id.
-        package var upstreamID: ChatID?
+        /// The line as it is logged; of a long one, without its text and files.
+        fileprivate var row: StoredMessage
         /// The upstream id of its author, an IRC user; nil: an upstream person.
-        package var puppet: ChatID?
-        /// The author's former id on the backend, where it was reassigned and `puppet` is a placeholder.
-        fileprivate(set) var formerPuppet: ChatID?
-        /// The author on the backend, where that is an upstream person.
-        var sender: ChatPerson
-        package var nick: String
+        package fileprivate(set) var puppet: ChatID?
+        package fileprivate(set) var nick: String
         /// The beginning of the text, for quoting.
         fileprivate var beginning: String
         /// The beginning of the transmitted text, where it differs.
         fileprivate var wentUpAs: String?
+        fileprivate var msgidHash: UInt32 = 0
+        fileprivate var upstreamIDHash: UInt32 = 0
+        /// What few have; boxed so that the ring is small. Nil: nothing of it.
+        private var rare: Box?
+
+        private struct Rare {
+            var formerPuppet: ChatID?
+            var changedTo: String?
+        }
+
+        private final class Box: Sendable {
+            let rare: Rare
+            init(_ rare: Rare) { self.rare = rare }
+        }
+
+        fileprivate init(_ row: StoredMessage, by puppet: ChatID?, nick: String, beginning: String) {
+            self.row = row
+            self.puppet = puppet
+            self.nick = nick
+            self.beginning = beginning
+        }
+
+        /// The author's former id on the backend, where it was reassigned and `puppet` is a placeholder.
+        fileprivate(set) var formerPuppet: ChatID? {
+            get { rare?.rare.formerPuppet }
+            set { if newValue != formerPuppet { changeRare { $0.formerPuppet = newValue } } }
+        }
+
         /// The beginning of the last reported edit by another person.
-        fileprivate var changedTo: String?
+        fileprivate var changedTo: String? {
+            get { rare?.rare.changedTo }
+            set { if newValue != changedTo { changeRare { $0.changedTo = newValue } } }
+        }
+
+        private mutating func changeRare(_ change: (inout Rare) -> Void) {
+            var changed = rare?.rare ?? Rare()
+            change(&changed)
+            rare = Box(changed)
+        }
+
+        /// The relay's id.
+        package var msgid: String { row.msgid }
+        /// The backend's id.
+        package var upstreamID: ChatID? { row.upstreamID }
+        /// The author on the backend, where that is an upstream person.
+        var sender: ChatPerson { puppet == nil ? row.sender : ChatPerson() }
         /// It can be neither answered nor quoted any more.
-        package fileprivate(set) var isTakenBack = false
+        package var isTakenBack: Bool { row.isTakenBack }
         /// Its author is unknown too, and it cannot be restored.
-        fileprivate var isErased = false
+        fileprivate var isErased: Bool { row.isErased }
+        /// The time that IRC clients were shown.
+        package var at: ChatTimestamp { row.at }
+        /// Grows in the order of the room.
+        package var sequence: Int { Int(row.sequence) }
+        /// A line of the bridge: a gap or an edit.
+        var isNotice: Bool { row.kind != .message }
 
         /// The first words, for a reply. Computed on demand: most messages are never answered.
         package var excerpt: String { MessageText.excerpt(beginning) }
-        /// The time that IRC clients were shown.
-        package var at: ChatTimestamp
         /// A lower bound of its time: a line shows no time that is later by more.
         var saidNoEarlier: ChatTimestamp { at.after(-RecentLog.mostRaised) }
-        /// Grows in the order of the room.
-        package var sequence: Int
-        /// A line of the bridge: a gap or an edit.
-        var isNotice = false
-        fileprivate var msgidHash: UInt32 = 0
-        fileprivate var upstreamIDHash: UInt32 = 0
 
         /// Whether a message has a later time and another text.
         func isOlder(than message: ChatMessage) -> Bool {
@@ -92,50 +128,52 @@ package final class RecentLog {
         return latestHeard.map { min($0, wall) }
     }
 
-    /// - Parameter sender: an upstream author on the backend.
-    /// - Returns: its sequence number.
-    @discardableResult
-    func append(
-        msgid: String, upstreamID: ChatID?, puppet: ChatID?, sender: ChatPerson = ChatPerson(), nick: String,
-        text: String, at: ChatTimestamp
-    ) -> Int {
+    /// Adds a message.
+    ///
+    /// - Parameters:
+    ///   - row: with the next sequence number.
+    ///   - puppet: the upstream id of its author, an IRC user.
+    ///   - text: for quoting.
+    func append(_ row: StoredMessage, by puppet: ChatID?, nick: String, text: String) {
         let slot = push(
-            Entry(
-                msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: puppet == nil ? sender : ChatPerson(),
-                nick: nick, beginning: Self.beginning(of: text), at: at, sequence: nextSequence))
-        let hash = SlotTable.hash(msgid)
-        if let known = self.slot(of: msgid, hash) { msgids.remove(known, hash) }
+            Entry(Self.withoutBulk(row), by: puppet, nick: nick, beginning: Self.beginning(of: text)))
+        let hash = SlotTable.hash(row.msgid)
+        if let known = self.slot(of: row.msgid, hash) { msgids.remove(known, hash) }
         ring[slot].msgidHash = hash
         msgids.insert(slot, hash)
-        if let upstreamID { name(slot, upstreamID) }
-        return ring[slot].sequence
+        if let upstreamID = row.upstreamID { index(slot, upstreamID) }
     }
 
-    /// - Returns: its sequence number.
-    @discardableResult
-    func appendNotice(msgid: String, at: ChatTimestamp) -> Int {
-        let slot = push(
-            Entry(
-                msgid: msgid, upstreamID: nil, puppet: nil, sender: ChatPerson(), nick: "", beginning: "", at: at,
-                sequence: nextSequence, isNotice: true))
-        return ring[slot].sequence
+    /// Adds a line of the bridge, with the next sequence number.
+    func append(notice row: StoredMessage) {
+        _ = push(Entry(Self.withoutBulk(row), by: nil, nick: "", beginning: ""))
     }
 
-    private func push(_ entry: Entry) -> Int {
+    /// The row, if it may be held here however long it is.
+    private static func withoutBulk(_ row: StoredMessage) -> StoredMessage {
+        guard row.memoryByteCount > keptBytes else { return row }
+        var row = row
+        row.change { ($0.text, $0.sentAs, $0.attachments, $0.clientTags) = ("", nil, [], []) }
+        return row
+    }
+
+    private func push(_ entry: consuming Entry) -> Int {
         let slot: Int
+        let at = entry.row.at
         if ring.count < Self.capacity {
             slot = ring.count
             ring.append(entry)
         } else {
             slot = oldest
-            if !ring[slot].isNotice { msgids.remove(slot, ring[slot].msgidHash) }
-            if ring[slot].upstreamID != nil { upstreamIDs.remove(slot, ring[slot].upstreamIDHash) }
-            shownTimes.remove(ring[slot].at)
+            let dropped = ring[slot].row
+            if dropped.kind == .message { msgids.remove(slot, ring[slot].msgidHash) }
+            if dropped.upstreamID != nil { upstreamIDs.remove(slot, ring[slot].upstreamIDHash) }
+            shownTimes.remove(dropped.at)
             ring[slot] = entry
             oldest = (oldest + 1) % Self.capacity
         }
         nextSequence += 1
-        shownTimes.insert(entry.at)
+        shownTimes.insert(at)
         return slot
     }
 
@@ -146,7 +184,7 @@ package final class RecentLog {
     }
 
     /// The time that a message was shown with; nil: it is not here.
-    func time(of msgid: String) -> ChatTimestamp? { slot(of: msgid).map { ring[$0].at } }
+    func time(of msgid: String) -> ChatTimestamp? { slot(of: msgid).map { ring[$0].row.at } }
 
     func entry(msgid: String) -> Entry? { slot(of: msgid).map { ring[$0] } }
 
@@ -154,17 +192,16 @@ package final class RecentLog {
 
     private func slot(of msgid: String) -> Int? { slot(of: msgid, SlotTable.hash(msgid)) }
 
-    private func slot(of msgid: String, _ hash: UInt32) -> Int? { msgids.slot(hash) { ring[$0].msgid == msgid } }
+    private func slot(of msgid: String, _ hash: UInt32) -> Int? { msgids.slot(hash) { ring[$0].row.msgid == msgid } }
 
     private func slot(of upstreamID: ChatID, _ hash: UInt32) -> Int? {
-        upstreamIDs.slot(hash) { ring[$0].upstreamID == upstreamID }
+        upstreamIDs.slot(hash) { ring[$0].row.upstreamID == upstreamID }
     }
 
-    /// Sets the backend's only id of the message.
-    private func name(_ slot: Int, _ upstreamID: ChatID) {
+    /// Makes the message known by its backend's only id.
+    private func index(_ slot: Int, _ upstreamID: ChatID) {
         let hash = SlotTable.hash(upstreamID)
         if let known = self.slot(of: upstreamID, hash) { upstreamIDs.remove(known, hash) }
-        ring[slot].upstreamID = upstreamID
         ring[slot].upstreamIDHash = hash
         upstreamIDs.insert(slot, hash)
     }
@@ -172,18 +209,20 @@ package final class RecentLog {
     /// Redacts the message: the text is removed, and the entry remains to deduplicate another redaction.
     func takeBack(msgid: String) {
         guard let slot = slot(of: msgid) else { return }
+        ring[slot].row.takeBack()
         ring[slot].beginning = ""
         ring[slot].wentUpAs = nil
         ring[slot].changedTo = nil
-        ring[slot].isTakenBack = true
     }
 
     /// Undoes a redaction with the caller's copy.
     func restore(_ entry: Entry) {
         guard let slot = slot(of: entry.msgid), ring[slot].isTakenBack, !ring[slot].isErased else { return }
+        let upstreamID = ring[slot].upstreamID
+        ring[slot].row = entry.row
+        if let upstreamID, upstreamID != entry.upstreamID { ring[slot].row.learn(upstreamID) }
         ring[slot].beginning = entry.beginning
         ring[slot].wentUpAs = entry.wentUpAs
-        ring[slot].isTakenBack = false
     }
 
     /// Removes the words and the author of a person's messages.
@@ -200,8 +239,8 @@ package final class RecentLog {
     func erase(msgid: String) {
         guard let slot = slot(of: msgid) else { return }
         takeBack(msgid: msgid)
-        ring[slot].isErased = true
-        (ring[slot].nick, ring[slot].sender, ring[slot].formerPuppet) = ("", ChatPerson(), nil)
+        ring[slot].row.erase()
+        (ring[slot].nick, ring[slot].formerPuppet) = ("", nil)
         if ring[slot].puppet != nil { ring[slot].puppet = .erased }
     }
 
@@ -254,7 +293,8 @@ package final class RecentLog {
     func learn(_ upstreamID: ChatID, of msgid: String) {
         guard let slot = slot(of: msgid) else { return }
         if ring[slot].upstreamID != nil { upstreamIDs.remove(slot, ring[slot].upstreamIDHash) }
-        name(slot, upstreamID)
+        ring[slot].row.learn(upstreamID)
+        index(slot, upstreamID)
     }
 
     /// The newest sequence number in the room; -1: none.

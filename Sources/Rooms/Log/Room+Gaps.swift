@@ -52,13 +52,13 @@ extension Room {
         let msgid = context.messageID(
             backend: settings.backend, room: settings.upstreamRoom, sender: ChatID("gap"),
             id: ChatID("\(recent.nextSequence) \(from?.milliseconds ?? 0) \(moment.milliseconds)"))
-        let sequence = recent.appendNotice(msgid: msgid, at: at)
-        recent.heard(at, wall: context.now.wall)
         let server = context.settings.serverName
-        keep(
-            StoredMessage(
-                kind: .gap, sequence: Int64(sequence), msgid: msgid, at: at, backendAt: moment, gapFrom: from,
-                nick: server, source: server, text: text), context)
+        let row = StoredMessage(
+            kind: .gap, sequence: Int64(recent.nextSequence), msgid: msgid, at: at, backendAt: moment, gapFrom: from,
+            nick: server, source: server, text: text)
+        recent.append(notice: row)
+        recent.heard(at, wall: context.now.wall)
+        keep(row, context)
         show(
             .said(
                 RoomMessage(

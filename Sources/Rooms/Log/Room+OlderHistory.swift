@@ -181,7 +181,7 @@ extension Room {
             remotes.learnName(of: message.sender)
             let msgid = context.messageID(
                 backend: settings.backend, room: settings.upstreamRoom,
-                sender: traits.messageIDOrigin == .client ? message.sender.id : nil, id: message.id)
+                sender: traits.messageIDOrigin == .client ? message.senderID : nil, id: message.id)
             if let id = message.id { msgids[id] = msgid }
             let form = historyForm(message, context)
             var row = stored(

@@ -29,25 +29,23 @@ extension Room {
     /// Logs a message in the room's order.
     ///
     /// - Parameters:
-    ///   - sender: an upstream author on the backend.
+    ///   - row: with the next sequence number.
+    ///   - puppet: the upstream id of its author, an IRC user.
     ///   - text: for quoting.
-    ///   - stored: its stored form, by its sequence number.
     package func enter(
-        msgid: String, upstreamID: ChatID?, puppet: ChatID?, sender: ChatPerson = ChatPerson(), nick: String,
-        text: String, at: ChatTimestamp, _ context: RoomsContext, stored: (_ sequence: Int64) -> StoredMessage
+        _ row: StoredMessage, by puppet: ChatID?, nick: String, text: String, _ context: RoomsContext
     ) {
         // No gap precedes the first message; persisted before it, since that time is not known later.
         if context.isDurable, recent.newest == nil, historySource != .none, isLive, continuity.missingSince == nil,
             !isGapOpen
         {
-            persistLive(until: StoredMoment(at: at), context)
+            persistLive(until: StoredMoment(at: row.at), context)
         }
-        let sequence = recent.append(
-            msgid: msgid, upstreamID: upstreamID, puppet: puppet, sender: sender, nick: nick, text: text, at: at)
-        recent.heard(at, wall: context.now.wall)
+        recent.append(row, by: puppet, nick: nick, text: text)
+        recent.heard(row.at, wall: context.now.wall)
         if settings.isMirrored { context.emit(.logged(id)) }
-        guard context.isDurable else { return archive.append(stored(Int64(sequence))) }
-        context.keep(.message(storedKey, stored(Int64(sequence))))
+        guard context.isDurable else { return archive.append(row) }
+        context.keep(.message(storedKey, row))
         let isDue = continuity.persistedAt.map { context.now.monotonic - $0 >= Self.liveIntervalWithMessages } ?? true
         if isDue { persistLive(context) }
     }
@@ -70,15 +68,18 @@ extension Room {
 
     /// A message of an upstream person in stored form.
     ///
-    /// - Parameter text: the shown text, where it differs from the backend's.
+    /// - Parameters:
+    ///   - sequence: nil: the next one.
+    ///   - text: as it is shown.
     package func stored(
-        _ message: ChatMessage, sequence: Int64, msgid: String, at: ChatTimestamp, nick: String, source: String,
-        account: String?, text: String? = nil
+        _ message: ChatMessage, sequence: Int64? = nil, msgid: String, at: ChatTimestamp, nick: String, source: String,
+        account: String?, text: String
     ) -> StoredMessage {
         StoredMessage(
-            sequence: sequence, msgid: msgid, upstreamID: message.id, sender: message.sender, at: at,
-            backendAt: message.at, nick: nick, source: source, account: account, text: text ?? message.text,
-            sentAs: text == nil || text == message.text ? nil : message.text, attachments: message.attachments,
+            sequence: sequence ?? Int64(recent.nextSequence), msgid: msgid, upstreamID: message.id,
+            sender: message.sender, at: at,
+            backendAt: message.at, nick: nick, source: source, account: account, text: text,
+            sentAs: text == message.text ? nil : message.text, attachments: message.attachments,
             isEncrypted: message.isEncrypted,
             replyTo: message.replyTo.flatMap { recent.entry(upstreamID: $0)?.msgid }, clientTags: message.annotations)
     }
@@ -214,7 +215,7 @@ extension Room {
         if message.kind == .event { return _ = recent.takePlace() }
         recent.heard(message.at, wall: context.now.wall)
         if message.kind == .gap || message.kind == .change {
-            recent.appendNotice(msgid: message.msgid, at: message.at)
+            recent.append(notice: message)
             if let words = message.sentAs, let changed = message.clientTags.first?.value {
                 _ = recent.edit(msgid: changed, text: words, byAuthor: false)
             }
@@ -223,9 +224,7 @@ extension Room {
         let wireText = message.sentAs ?? message.text
         let quoted = message.author == nil ? ownWordsQuoted(asFromWire(message, text: wireText)) : nil
         let said = message.author == nil ? wireText : MessageText.action(message.text) ?? message.text
-        recent.append(
-            msgid: message.msgid, upstreamID: message.upstreamID, puppet: message.author, sender: message.sender,
-            nick: quoted?.nick ?? message.nick, text: quoted?.text ?? said, at: message.at)
+        recent.append(message, by: message.author, nick: quoted?.nick ?? message.nick, text: quoted?.text ?? said)
         if isOfEarlier(message, context) { recent.disown(msgid: message.msgid, as: context.nobody) }
         if message.isErased {
             recent.erase(msgid: message.msgid)

@@ -31,16 +31,22 @@ extension Room {
         let sender = remotes.named(sender)
         if let ours = ownPerson(sender) { return ours }
         guard settings.relayNick == nil else { return nil }
+        let now = context.now.monotonic
+        if joinBatches.isEmpty, let known = remotes.acts(sender, at: now, context.identities.revision) { return known }
         let key = IdentityMap.remoteKey(sender, backend: settings.backend)
-        if let known = context.identities.known(key), remotes.acts(known, at: context.now.monotonic) {
+        if let known = context.identities.known(key), remotes.acts(known, at: now) {
             if !mayWait, !joinBatches.isEmpty { announceIfWaiting(known, context) }
-            if let name = sender.name, !context.identities.isCalled(known, name) { resolve(sender, context) }
+            if let name = sender.name, !context.identities.isCalled(known, name) {
+                resolve(sender, context)
+            } else {
+                remotes.recognise(sender, as: known, context.identities.revision)
+            }
             return known
         }
         guard remotes.count < context.settings.membersPerRoom else { return nil }
         let personID = resolve(sender, context)
         guard context.identities[personID] != nil else { return nil }
-        remotes.seen(personID, at: context.now.monotonic)
+        remotes.seen(personID, at: now)
         if remotes.count == 1 { scheduleIdleSweep(context) }
         if !joinBatches.isEmpty, returnedUnnoticed(personID) { return personID }
         context.identities.entered(personID)

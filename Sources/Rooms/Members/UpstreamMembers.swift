@@ -17,8 +17,10 @@ final class UpstreamMembers {
         var isTypingShown = false
         /// Time of the last typing notice on IRC.
         var typingToldAt: MonotonicInstant?
-        /// As they last spoke, and the state of the identities then.
-        var speaker: (who: RoomSpeaker, revision: UInt64)?
+        /// As they last spoke.
+        var spoken: Spoken?
+        /// The sender of a frame that was found to be this person, unchanged.
+        var sender: Sender?
 
         init(_ person: PersonID, lastSeen: MonotonicInstant) {
             self.person = person
@@ -26,11 +28,46 @@ final class UpstreamMembers {
         }
     }
 
+    // Boxed, so that a look at them copies nothing.
+
+    private final class Spoken {
+        let who: RoomSpeaker
+        /// The state of the identities then.
+        let revision: UInt64
+
+        init(_ who: RoomSpeaker, _ revision: UInt64) {
+            self.who = who
+            self.revision = revision
+        }
+    }
+
+    private final class Sender {
+        let id: ChatID
+        let name: String?
+        /// The state of the identities then.
+        let revision: UInt64
+
+        init(_ id: ChatID, _ name: String?, _ revision: UInt64) {
+            self.id = id
+            self.name = name
+            self.revision = revision
+        }
+    }
+
     private enum ByPerson: ObjectKeying {
         static func key(of member: Member) -> PersonID { member.person }
     }
 
+    private enum BySender: ObjectKeying {
+        private static let hashes = QuickHash()
+
+        static func key(of member: Member) -> ChatID { member.sender?.id ?? ChatID("") }
+        static func hash(_ id: ChatID) -> Int { Int(truncatingIfNeeded: hashes.hash(id)) & .max }
+    }
+
     private var members = KeyedObjects<ByPerson>()
+    /// Those of them who were recognised by the sender's id.
+    private var recognised = KeyedObjects<BySender>()
     /// Of the members, how many IRC shows as typing.
     private var typingCount = 0
     /// The shared nick of people without one of their own, and its last use.
@@ -46,9 +83,9 @@ final class UpstreamMembers {
     /// The member as shown with their messages.
     func speaker(_ person: PersonID, _ identities: IdentityMap) -> RoomSpeaker? {
         guard let member = members[person] else { return nil }
-        if let known = member.speaker, known.revision == identities.speakerRevision { return known.who }
-        guard let who = identities[person].map(RoomSpeaker.init) else { return nil }
-        member.speaker = (who, identities.speakerRevision)
+        if let known = member.spoken, known.revision == identities.revision { return known.who }
+        guard let who = identities[person].map({ RoomSpeaker($0) }) else { return nil }
+        member.spoken = Spoken(who, identities.revision)
         return who
     }
 
@@ -61,6 +98,23 @@ final class UpstreamMembers {
         if !acts(person, at: now) { members.insert(Member(person, lastSeen: now)) }
     }
 
+    /// The sender of a frame acted, and is a member as ever: identities need not be asked. Nil: they have to be.
+    func acts(_ sender: ChatPerson, at now: MonotonicInstant, _ revision: UInt64) -> PersonID? {
+        guard let id = sender.id, let member = recognised[id], let known = member.sender, known.revision == revision,
+            sender.name == nil || sender.name == known.name
+        else { return nil }
+        member.lastSeen = now
+        return member.person
+    }
+
+    /// A frame's sender was found to be a member, unchanged.
+    func recognise(_ sender: ChatPerson, as person: PersonID, _ revision: UInt64) {
+        guard let id = sender.id, let member = members[person] else { return }
+        if let known = member.sender, known.id != id { recognised.remove(known.id) }
+        member.sender = Sender(id, sender.name, revision)
+        recognised.insert(member)
+    }
+
     /// They acted. False: they are not in the room.
     func acts(_ person: PersonID, at now: MonotonicInstant) -> Bool {
         guard let member = members[person] else { return false }
@@ -71,7 +125,9 @@ final class UpstreamMembers {
     /// - Returns: whether they were present.
     func remove(_ person: PersonID) -> Bool {
         _ = stopsTyping(person)
-        return members.remove(person) != nil
+        guard let member = members.remove(person) else { return false }
+        if let known = member.sender { recognised.remove(known.id) }
+        return true
     }
 
     // MARK: - The shared nick

@@ -38,7 +38,7 @@ struct FailedMessages {
         if ids.contains(id), let index = items.firstIndex(where: { $0.entry.message.id == id }) { forget(at: index) }
         var entry = entry
         // The refusal was the reply to the label.
-        entry.origin.label = nil
+        entry.origin = entry.origin.with(label: nil, clientName: entry.origin.clientName)
         lastNumber += 1
         items.append(Item(number: lastNumber, entry: entry, reason: reason, isTold: isTold))
         ids.insert(id)
@@ -110,11 +110,11 @@ struct FailedMessages {
 
     mutating func take(id: ChatID, sender: ChatID?) -> OutboxEntry? {
         guard ids.contains(id) else { return nil }
-        return take { $0.message.id == id && (sender == nil || $0.message.sender.id == sender) }
+        return take { $0.message.id == id && (sender == nil || $0.message.senderID == sender) }
     }
 
     mutating func take(sender: ChatID?, text: String) -> OutboxEntry? {
-        take { $0.message.text == text && (sender == nil || $0.message.sender.id == sender) }
+        take { $0.message.text == text && (sender == nil || $0.message.senderID == sender) }
     }
 
     private mutating func take(where fits: (OutboxEntry) -> Bool) -> OutboxEntry? {

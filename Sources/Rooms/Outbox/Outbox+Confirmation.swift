@@ -83,7 +83,7 @@ extension Outbox {
     /// Entries that wait for retransmission count too: the answer to the first transmission may come over the next
     /// link.
     mutating func confirm(id: ChatID, sender: ChatID?) -> OutboxEntry? {
-        guard let slot = slots[id], sender == nil || lists[slot]?.message.sender.id == sender else { return nil }
+        guard let slot = slots[id], sender == nil || lists[slot]?.message.senderID == sender else { return nil }
         return confirm(slot)
     }
 

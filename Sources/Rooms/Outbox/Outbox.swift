@@ -59,34 +59,60 @@ struct OutboxEntry {
         var whole: ChatID?
     }
 
-    /// The data for showing the message on IRC once it is confirmed.
-    struct Origin {
+    /// The data for showing the message on IRC once it is confirmed. A class, as entries are copied often.
+    final class Origin: Sendable {
         /// The client and the person that sent it; nil: restored from an earlier process.
-        var client: ClientID?
-        var person: PersonID?
+        let client: ClientID?
+        let person: PersonID?
         /// The author's own upstream id, also where another account sends it.
-        var puppet: ChatID
+        let puppet: ChatID
         /// `nick!user@host` and account at the time.
-        var source: String
-        var nick: String
-        var account: String?
+        let source: String
+        let nick: String
+        let account: String?
         /// The text as the IRC user sent it, CTCP ACTION included.
-        var text: String
+        let text: String
         /// Offsets at which the client split lines; see ``SpokenText/cuts``.
-        var cuts: [Int] = []
+        let cuts: [Int]
         /// Client-only tags of the message.
-        var clientTags: [(name: String, value: String?)]
+        let clientTags: [(name: String, value: String?)]
         /// The labeled-response label, to be answered by the echo.
-        var label: String?
+        let label: String?
         /// The msgid of the message that it answers.
         var replyTo: String? { clientTags.first { $0.name == "+reply" || $0.name == "+draft/reply" }?.value }
         /// The name of the author's client; nil: it has none.
-        var clientName: String?
+        let clientName: String?
 
-        /// Reassigns it to a placeholder author.
-        mutating func disown(as nobody: ChatID) {
-            puppet = nobody
-            (client, person, clientName, label) = (nil, nil, nil, nil)
+        init(
+            client: ClientID? = nil, person: PersonID? = nil, puppet: ChatID, source: String, nick: String,
+            account: String?,
+            text: String, cuts: [Int] = [], clientTags: [(name: String, value: String?)], label: String? = nil,
+            clientName: String? = nil
+        ) {
+            self.client = client
+            self.person = person
+            self.puppet = puppet
+            self.source = source
+            self.nick = nick
+            self.account = account
+            self.text = text
+            self.cuts = cuts
+            self.clientTags = clientTags
+            self.label = label
+            self.clientName = clientName
+        }
+
+        /// Reassigned to a placeholder author.
+        func disowned(as nobody: ChatID) -> Origin {
+            Origin(
+                puppet: nobody, source: source, nick: nick, account: account, text: text,
+                cuts: cuts, clientTags: clientTags)
+        }
+
+        func with(label: String?, clientName: String?) -> Origin {
+            Origin(
+                client: client, person: person, puppet: puppet, source: source, nick: nick, account: account,
+                text: text, cuts: cuts, clientTags: clientTags, label: label, clientName: clientName)
         }
     }
 
@@ -166,7 +192,7 @@ struct OutboxEntry {
     mutating func change(_ body: (inout Self) -> Void) { body(&self) }
 
     /// Reassigns it to a placeholder author.
-    mutating func disown(as nobody: ChatID) { origin.disown(as: nobody) }
+    mutating func disown(as nobody: ChatID) { origin = origin.disowned(as: nobody) }
 }
 
 struct Outbox {
@@ -365,7 +391,7 @@ struct Outbox {
     /// Walks all entries.
     mutating func disown(_ author: ChatID, as nobody: ChatID) -> [FailedMessages.Item] {
         for slot in slots.values where lists[slot]?.origin.puppet == author {
-            lists.modify(slot) { $0.origin.disown(as: nobody) }
+            lists.modify(slot) { $0.disown(as: nobody) }
             if let link = lists[slot]?.link { turns.reattribute(slot, link) }
         }
         turns.release()
@@ -747,7 +773,10 @@ struct Outbox {
         for list in OutboxLists.Name.allCases {
             var slot = lists.first(list)
             while let at = slot {
-                lists.modify(at) { if $0.origin.client == client { $0.origin.clientName = name } }
+                lists.modify(at) {
+                    guard $0.origin.client == client else { return }
+                    $0.origin = $0.origin.with(label: $0.origin.label, clientName: name)
+                }
                 slot = lists.next(after: at)
             }
         }

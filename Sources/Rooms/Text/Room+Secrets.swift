@@ -21,7 +21,9 @@ extension Room {
     /// `message` with `***` in place of each secret, and without links that contain one.
     func withoutSecrets(_ message: ChatMessage, _ context: RoomsContext) -> ChatMessage {
         let finder = secretFinder(context)
-        guard message.hasRareAttributes || finder.isIn(message.text) else { return message }
+        guard finder.isIn(message.text) || !message.attachments.isEmpty || !message.annotations.isEmpty else {
+            return message
+        }
         var message = message
         message.changeTexts(finder.scrubbed)
         if !message.attachments.isEmpty { message.attachments = withoutSecrets(message.attachments, context) }
