@@ -6,18 +6,31 @@
 
 /// A person as a frame names them. Either part may be missing; a backend without ids knows people by name.
 public struct ChatPerson: Hashable, Sendable {
-    public var id: ChatID?
-    public var name: String?
+    // Not as optionals: the compiler copies one of several words by calls through its metadata, and people are copied often.
+    @usableFromInline var idOrEmpty: ChatID
+    @usableFromInline var nameOrEmpty: String
+    @usableFromInline var hasID: Bool
+    @usableFromInline var hasName: Bool
+
+    @inlinable
+    public var id: ChatID? {
+        @inline(__always) get { hasID ? idOrEmpty : nil }
+        set { (idOrEmpty, hasID) = (newValue ?? .empty, newValue != nil) }
+    }
+
+    @inlinable
+    public var name: String? {
+        @inline(__always) get { hasName ? nameOrEmpty : nil }
+        set { (nameOrEmpty, hasName) = (newValue ?? "", newValue != nil) }
+    }
 
     // Otherwise a call, with a copied result.
     @inlinable @inline(__always)
     public init(id: ChatID? = nil, name: String? = nil) {
-        self.id = id
-        if let name, name.utf8.count > Self.maxNameBytes {
-            self.name = Self.shortened(name)
-        } else {
-            self.name = name
-        }
+        (idOrEmpty, hasID) = (id ?? .empty, id != nil)
+        hasName = name != nil
+        let name = name ?? ""
+        nameOrEmpty = name.utf8.count > Self.maxNameBytes ? Self.shortened(name) : name
     }
 
     /// Longer names, which only attackers have, are cut: people are remembered by them where there are no ids.

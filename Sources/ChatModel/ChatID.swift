@@ -46,6 +46,9 @@ public struct ChatID: Sendable {
         self.form = form
     }
 
+    @usableFromInline
+    static var empty: ChatID { read(UnsafeRawBufferPointer(start: nil, count: 0), "") }
+
     public init(_ rawValue: String) {
         var text = rawValue
         self = text.withUTF8 { Self.read(UnsafeRawBufferPointer($0), rawValue) }

@@ -1,12 +1,12 @@
 import IRCProtocol
 
 /// A client command: the checks in front of its handler, its flood cost, and the handler.
-struct IRCCommand: Sendable {
+final class IRCCommand: Sendable {
     /// Called only if the client meets `needs` and the line has at least `minParams` parameters.
     typealias Handler = @Sendable (_ server: IRCServer, _ message: IRCMessage, _ session: IRCSession) -> Void
 
     /// Precondition on the client; if it is not met, the answer is 451 or 481.
-    enum Needs: Equatable {
+    enum Needs: Equatable, Sendable {
         case nothing
         case registration
         /// Registration, or this capability.
@@ -39,12 +39,11 @@ struct IRCCommand: Sendable {
     let summary: String
     let handle: Handler
     /// In the table that it is a row of.
-    fileprivate(set) var place = 0
-
+    let place: Int
     /// The parameter that names targets, separated by commas, and how many. A line with more is refused whole (407), so
     /// that a client knows what was done; ISUPPORT announces it.
-    struct TargetList {
-        enum Place { case first, second, last }
+    struct TargetList: Sendable {
+        enum Place: Sendable { case first, second, last }
         let place: Place
         let limit: Int
 
@@ -69,7 +68,7 @@ struct IRCCommand: Sendable {
 
     init(
         _ verb: String, takes parameters: String = "", minParams: Int = 0, needs: Needs = .registration,
-        penalty: Int = 1, targets: TargetList? = nil, _ summary: String, _ handle: @escaping Handler
+        penalty: Int = 1, targets: TargetList? = nil, _ summary: String, place: Int = 0, _ handle: @escaping Handler
     ) {
         self.verb = verb
         self.parameters = parameters
@@ -79,6 +78,13 @@ struct IRCCommand: Sendable {
         self.targets = targets
         self.summary = summary
         self.handle = handle
+        self.place = place
+    }
+
+    fileprivate func placed(_ place: Int) -> IRCCommand {
+        IRCCommand(
+            verb, takes: parameters, minParams: minParams, needs: needs, penalty: penalty, targets: targets, summary,
+            place: place, handle)
     }
 }
 
@@ -88,8 +94,7 @@ package struct IRCCommandTable: Sendable {
     private let byVerb: [String: IRCCommand]
 
     init(_ rows: [IRCCommand]) {
-        var rows = rows
-        for place in rows.indices { rows[place].place = place }
+        let rows = rows.enumerated().map { $1.placed($0) }
         self.rows = rows
         byVerb = Dictionary(rows.map { ($0.verb, $0) }, uniquingKeysWith: { first, _ in first })
     }

@@ -264,7 +264,7 @@ extension Room {
             .said(
                 RoomMessage(
                     msgid: msgid, at: at, speaker: who,
-                    words: .upstream(shown, files: message.attachments.isEmpty ? nil : fileLinks(context)),
+                    words: .upstream(shown), files: message.attachments.isEmpty ? nil : fileLinks(context),
                     whole: msgid, replyTo: original?.msgid, address: address, annotations: message.annotations)),
             to: RoomAudience(by: .present(speaker)))
         reportDelivery(of: message, context)

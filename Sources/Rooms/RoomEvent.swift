@@ -27,6 +27,13 @@ package final class RoomSpeaker: Sendable {
     }
 }
 
+/// A person as they last spoke.
+struct KnownSpeaker {
+    let who: RoomSpeaker
+    /// The state of the identities then.
+    let revision: UInt64
+}
+
 /// A person that joined, away or not.
 package struct RoomArrival {
     /// Nil: an IRC user, whose own client gets its reply from the handler of its JOIN.
@@ -49,7 +56,7 @@ package struct RoomMessage {
         /// Of an IRC user, as typed in their client.
         case typed(SpokenText)
         /// Of an upstream person, as it is shown: nicks for mentions, no secrets.
-        case upstream(ChatMessage, files: RoomFileLinks? = nil)
+        case upstream(ChatMessage)
     }
 
     /// Nil: it changes an earlier message, and has no sequence number.
@@ -60,6 +67,8 @@ package struct RoomMessage {
     /// It expects no reply.
     package var isNotice = false
     package var words: Words
+    /// How to reach the files of an upstream message.
+    package var files: RoomFileLinks?
     /// The msgid of the full text, where only a part is shown.
     package var whole: String?
     /// The msgid of the message that it answers or changes.

@@ -23,8 +23,8 @@ struct OutboxTurnTests {
         var entry = OutboxEntry(
             message: ChatMessage(id: ChatID(id), sender: ChatPerson(id: author, name: "s"), text: id),
             origin: OutboxEntry.Origin(
-                client: client.map { ClientID(rawValue: $0) }, person: nil, puppet: author, source: "s!u@h", nick: "s",
-                account: nil, text: id, clientTags: [], label: nil),
+                client: client.map { ClientID(rawValue: $0) }, person: nil, puppet: author,
+                who: RoomSpeaker(nick: "s", source: "s!u@h"), text: id, clientTags: [], label: nil),
             state: state, acceptedAt: start)
         entry.line = network.map { .network($0) }
         return entry

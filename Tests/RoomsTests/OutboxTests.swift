@@ -15,7 +15,7 @@ struct OutboxTests {
         var entry = entry("m\(number)", sender: "author \(author)")
         entry.origin = OutboxEntry.Origin(
             client: ClientID(rawValue: client), person: PersonID(rawValue: author), puppet: ChatID("author \(author)"),
-            source: "s!u@h", nick: "s", account: nil, text: "text", clientTags: [], label: nil)
+            who: RoomSpeaker(nick: "s", source: "s!u@h"), text: "text", clientTags: [], label: nil)
         let lines: [OutboxTurns.Line?] = [nil, .network("network \(client % 2)"), .relay("bot \(client)")]
         entry.line = lines.randomElement(using: &random) ?? nil
         return entry
@@ -61,8 +61,8 @@ struct OutboxTests {
         OutboxEntry(
             message: ChatMessage(id: ChatID(id), sender: ChatPerson(id: ChatID(sender), name: "s"), text: "text " + id),
             origin: OutboxEntry.Origin(
-                client: ClientID(rawValue: 1), person: PersonID(rawValue: 1), puppet: ChatID(sender), source: "s!u@h",
-                nick: "s", account: nil, text: "text " + id, clientTags: [], label: "L"),
+                client: ClientID(rawValue: 1), person: PersonID(rawValue: 1), puppet: ChatID(sender),
+                who: RoomSpeaker(nick: "s", source: "s!u@h"), text: "text " + id, clientTags: [], label: "L"),
             acceptedAt: at(seconds))
     }
 

@@ -25,7 +25,7 @@ private final class Recorder: RoomFrontEnd {
             let words =
                 switch message.words {
                 case .typed(let words): words.text
-                case .upstream(let message, _): message.text
+                case .upstream(let message): message.text
                 }
             let answer = message.address.map { "\($0)" } ?? ""
             sentences.append("\(message.speaker?.nick ?? "the relay"): \(answer)\(words)")

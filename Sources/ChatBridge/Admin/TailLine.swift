@@ -185,7 +185,7 @@ struct TailLine: Equatable {
             let text: String? =
                 switch message.words {
                 case .typed(let words): Self.words(words.text)
-                case .upstream(let shown, _): TailLine(shown).text
+                case .upstream(let shown): TailLine(shown).text
                 }
             self.init(message.isNotice ? "notice" : "message", message.speaker?.nick, text, id: message.msgid)
         case .notice(let text): self.init("notice", nil, text)

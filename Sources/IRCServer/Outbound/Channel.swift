@@ -108,7 +108,7 @@ final class Channel {
         // Made for those alone who are shown some.
         let areTagsShown = audience.isShownTags || readers.author != nil || !readers.twins.isEmpty
         let tags = areTagsShown ? tags(of: message) : []
-        if case .upstream(let words, _) = message.words, message.address == nil, words.attachments.isEmpty {
+        if case .upstream(let words) = message.words, message.address == nil, words.attachments.isEmpty {
             let budget = IRCTextSplitter.budget(source: source, command: command, target: room.channel)
             if MessageRendering.isOneLine(words.text, budget: budget, limits: limits) {
                 let line = IRCMessage(
@@ -120,14 +120,14 @@ final class Channel {
         let said: IRCUtterance
         switch message.words {
         case .typed(let words): said = MessageRendering.utterance(head, words, address: message.address)
-        case .upstream(let words, let files):
+        case .upstream(let words):
             let budget = IRCTextSplitter.budget(source: source, command: head.command, target: room.channel)
             said = IRCUtterance(
                 head: head,
                 lines: MessageRendering.lines(
                     text: words.text, attachments: words.attachments, isEncrypted: words.isEncrypted,
                     budget: budget - (message.address?.utf8.count ?? 0), limits: limits,
-                    msgid: message.whole, files: files), address: message.address)
+                    msgid: message.whole, files: message.files), address: message.address)
         }
         broadcast(said, except: readers.author, and: deaf.union(readers.twins), in: room)
         if let author = readers.author { outbound.echo(said, to: author, label: readers.label, in: room.id) }

@@ -3,6 +3,7 @@ import ChatModel
 import Dialects
 import HTTPProtocol
 import Identities
+import Media
 import Upstream
 import WireBytes
 
@@ -102,15 +103,16 @@ extension Room {
             .said(
                 RoomMessage(
                     at: shownTime(edit.at, context), speaker: RoomSpeaker(person),
-                    words: words(
-                        (relayed ?? "") + (change ?? "* " + withNicks(edit.text, context)), of: edit, context),
-                    whole: original.msgid, replyTo: original.msgid)), to: RoomAudience(by: .present(author)))
+                    words: .upstream(
+                        ChatMessage(
+                            text: (relayed ?? "") + (change ?? "* " + withNicks(edit.text, context)),
+                            attachments: edit.attachments)),
+                    files: files(of: edit, context), whole: original.msgid, replyTo: original.msgid)),
+            to: RoomAudience(by: .present(author)))
     }
 
-    func words(_ text: String, of edit: ChatEdit, _ context: RoomsContext) -> RoomMessage.Words {
-        .upstream(
-            ChatMessage(text: text, attachments: edit.attachments),
-            files: edit.attachments.isEmpty ? nil : fileLinks(context))
+    private func files(of edit: ChatEdit, _ context: RoomsContext) -> RoomFileLinks? {
+        edit.attachments.isEmpty ? nil : fileLinks(context)
     }
 
     /// Shows that a message was edited by a person other than its author, or by an unknown one.
@@ -138,8 +140,9 @@ extension Room {
         show(
             .said(
                 RoomMessage(
-                    msgid: msgid, at: at, isNotice: true, words: words(text, of: edit, context), whole: msgid,
-                    replyTo: original.msgid)),
+                    msgid: msgid, at: at, isNotice: true,
+                    words: .upstream(ChatMessage(text: text, attachments: edit.attachments)),
+                    files: files(of: edit, context), whole: msgid, replyTo: original.msgid)),
             to: RoomAudience(by: editor.map { .present($0) }))
     }
 

@@ -94,9 +94,9 @@ extension Room {
         let entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
-                client: client, person: nil, puppet: puppet, source: "\(name)!\(carrier.ident)@\(carrier.host)",
-                nick: name, account: nil, text: text, clientTags: tags.map { ($0.name, $0.value) }, label: label,
-                clientName: nil),
+                client: client, puppet: puppet,
+                who: RoomSpeaker(nick: name, source: "\(name)!\(carrier.ident)@\(carrier.host)"), text: text,
+                clientTags: tags.map { ($0.name, $0.value) }, label: label),
             acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relayed(tags, by: carrier.nick))
         lane.submit(entry, context)
         pump(lane, context)

@@ -114,19 +114,20 @@ extension Room {
         // Under the present nick; an old one may be free again.
         let author = origin.person ?? locals[puppet: origin.puppet]?.person
         let person = author.flatMap { context.identities[$0] }
-        let source = person?.source ?? origin.source
+        let source = person?.source ?? origin.who.source
         let isErased = origin.puppet == .erased
         let sentAs = entry.message.text
         var row = StoredMessage(
             sequence: Int64(recent.nextSequence), msgid: msgid, upstreamID: isIDKnown ? id : nil,
-            sender: lane.sender(of: entry), at: shownAt, backendAt: at, nick: person?.nick ?? origin.nick,
-            source: source, account: origin.account, text: origin.text,
+            sender: lane.sender(of: entry), at: shownAt, backendAt: at, nick: person?.nick ?? origin.who.nick,
+            source: source, account: origin.who.account, text: origin.text,
             sentAs: sentAs == origin.text ? nil : sentAs, attachments: entry.message.attachments,
             replyTo: origin.replyTo, clientTags: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) },
             author: origin.puppet, client: origin.clientName)
         if isErased { row.erase() }
         enter(
-            row, by: origin.puppet, nick: origin.nick, text: MessageText.action(origin.text) ?? origin.text, context)
+            row, by: origin.puppet, nick: origin.who.nick, text: MessageText.action(origin.text) ?? origin.text, context
+        )
         noteArrival(of: origin, msgid: msgid, context)
         if isErased { recent.erase(msgid: msgid) } else { recent.went(up: entry.message.text, msgid: msgid) }
         let client = authorClient(origin, context)
@@ -135,10 +136,10 @@ extension Room {
                 RoomMessage(
                     msgid: msgid, at: shownAt,
                     speaker: RoomSpeaker(
-                        nick: person?.nick ?? origin.nick, source: source, account: origin.account,
+                        nick: person?.nick ?? origin.who.nick, source: source, account: origin.who.account,
                         isBot: person?.isBot == true),
                     words: .typed(SpokenText(text: origin.text, cuts: origin.cuts)),
-                    address: address(ofReplyTo: origin.replyTo, by: origin.nick, origin.text),
+                    address: address(ofReplyTo: origin.replyTo, by: origin.who.nick, origin.text),
                     annotations: origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })),
             to: RoomAudience(
                 // Labels are those of a connection; a later one has its own.

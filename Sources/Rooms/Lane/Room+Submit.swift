@@ -35,9 +35,10 @@ extension Room {
             OutboxEntry(
                 message: message,
                 origin: OutboxEntry.Origin(
-                    client: client, person: member.person, puppet: member.puppet, source: person.source,
-                    nick: person.nick, account: person.account, text: submission.text, cuts: submission.words.cuts,
-                    clientTags: submission.annotations.map { ($0.name, $0.value) }, label: submission.label,
+                    client: client, person: member.person, puppet: member.puppet,
+                    who: member.speaker(person, context.identities.revision), text: submission.text,
+                    cuts: submission.words.cuts, clientTags: submission.annotations.map { ($0.name, $0.value) },
+                    label: submission.label,
                     clientName: member.clientName),
                 acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence,
                 line: submission.network.map { .network($0) }), context)

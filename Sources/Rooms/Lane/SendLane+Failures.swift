@@ -73,7 +73,7 @@ extension SendLane {
                 context.note(
                     .error, "failure-untold",
                     "an author who does not come back was not told that a message failed; it is forgotten",
-                    ["room": roomName, "nick": item.entry.origin.nick])
+                    ["room": roomName, "nick": item.entry.origin.who.nick])
             }
         }
     }

@@ -44,7 +44,7 @@ extension SendLane {
             attachments: entry.message.attachments, replyTo: entry.message.replyTo,
             acceptedAt: entry.message.at ?? ChatTimestamp(milliseconds: 0),
             saidAfter: entry.saidAfter.map { Int64($0) }, author: entry.origin.puppet,
-            nick: entry.origin.nick, source: entry.origin.source, account: entry.origin.account,
+            nick: entry.origin.who.nick, source: entry.origin.who.source, account: entry.origin.who.account,
             client: entry.origin.clientName, text: entry.origin.text,
             clientTags: entry.origin.clientTags.map { StoredTag(name: $0.name, value: $0.value) })
     }

@@ -78,7 +78,7 @@ package class SendLane {
     /// The sender in the frames of a message, as far as is known now.
     func sender(of message: ChatMessage, nick: String) -> ChatPerson { message.sender }
 
-    final func sender(of entry: OutboxEntry) -> ChatPerson { sender(of: entry.message, nick: entry.origin.nick) }
+    final func sender(of entry: OutboxEntry) -> ChatPerson { sender(of: entry.message, nick: entry.origin.who.nick) }
 
     /// Whether retransmission is idempotent.
     final var mayRepeatMessages: Bool { traits.messageIDOrigin == .client }

@@ -157,6 +157,8 @@ package final class RecentLog {
         return row
     }
 
+    // A call would copy the entry.
+    @inline(__always)
     private func push(_ entry: consuming Entry) -> Int {
         let slot: Int
         let at = entry.row.at

@@ -15,6 +15,7 @@ package final class LocalMember: MemberSlot {
     /// The sequence number of the newest message before the client entered; -1: none.
     private(set) var joinedAfter: Int
     private var knowsReactionsStay = false
+    private var spoken: KnownSpeaker?
     // Most members have not typed anything yet.
     private var typist: Typist?
 
@@ -42,6 +43,16 @@ package final class LocalMember: MemberSlot {
     package func showsReadMarkers(_ shows: Bool) { hasReadMarker = shows }
 
     func chose(_ policy: ReceiptPolicy) { receipts = policy }
+
+    /// The member as shown with their messages.
+    ///
+    /// - Parameter person: the same, as of the identities' revision.
+    func speaker(_ person: Person, _ revision: UInt64) -> RoomSpeaker {
+        if let spoken, spoken.revision == revision { return spoken.who }
+        let who = RoomSpeaker(person)
+        spoken = KnownSpeaker(who: who, revision: revision)
+        return who
+    }
 
     /// The order of the room was restored after the client had entered.
     func joined(after place: Int) { joinedAfter = place }

@@ -18,7 +18,7 @@ final class UpstreamMembers {
         /// Time of the last typing notice on IRC.
         var typingToldAt: MonotonicInstant?
         /// As they last spoke.
-        var spoken: Spoken?
+        var spoken: KnownSpeaker?
         /// The sender of a frame that was found to be this person, unchanged.
         var sender: Sender?
 
@@ -28,19 +28,7 @@ final class UpstreamMembers {
         }
     }
 
-    // Boxed, so that a look at them copies nothing.
-
-    private final class Spoken {
-        let who: RoomSpeaker
-        /// The state of the identities then.
-        let revision: UInt64
-
-        init(_ who: RoomSpeaker, _ revision: UInt64) {
-            self.who = who
-            self.revision = revision
-        }
-    }
-
+    /// Boxed, so that a look at it copies nothing.
     private final class Sender {
         let id: ChatID
         let name: String?
@@ -85,7 +73,7 @@ final class UpstreamMembers {
         guard let member = members[person] else { return nil }
         if let known = member.spoken, known.revision == identities.revision { return known.who }
         guard let who = identities[person].map({ RoomSpeaker($0) }) else { return nil }
-        member.spoken = Spoken(who, identities.revision)
+        member.spoken = KnownSpeaker(who: who, revision: identities.revision)
         return who
     }
 

@@ -62,8 +62,8 @@ extension Room {
         let entry = OutboxEntry(
             message: message,
             origin: OutboxEntry.Origin(
-                client: nil, person: nil, puppet: puppet, source: speaker.source, nick: speaker.nick, account: nil,
-                text: text, clientTags: []),
+                puppet: puppet, who: RoomSpeaker(nick: speaker.nick, source: speaker.source), text: text,
+                clientTags: []),
             acceptedAt: context.now.monotonic, saidAfter: recent.lastSequence, line: .relay(speaker.nick))
         lane.submit(entry, context)
         if !isLoading { startForWaiting(context) }

@@ -47,7 +47,8 @@ extension OutboxEntry {
                 id: left.id, room: settings.upstreamRoom, sender: left.sender, text: left.sentAs, at: left.acceptedAt,
                 attachments: left.attachments, replyTo: left.replyTo),
             origin: Origin(
-                puppet: left.author, source: left.source, nick: left.nick, account: left.account, text: left.text,
+                puppet: left.author, who: RoomSpeaker(nick: left.nick, source: left.source, account: left.account),
+                text: left.text,
                 clientTags: left.clientTags.map { ($0.name, $0.value) }, clientName: left.client),
             state: left.state == .delivered || left.state == .written && !mayRepeat ? .unknownAfterDisconnect : .queued,
             acceptedAt: acceptedAt,

@@ -66,10 +66,8 @@ struct OutboxEntry {
         let person: PersonID?
         /// The author's own upstream id, also where another account sends it.
         let puppet: ChatID
-        /// `nick!user@host` and account at the time.
-        let source: String
-        let nick: String
-        let account: String?
+        /// The author as of then.
+        let who: RoomSpeaker
         /// The text as the IRC user sent it, CTCP ACTION included.
         let text: String
         /// Offsets at which the client split lines; see ``SpokenText/cuts``.
@@ -84,17 +82,14 @@ struct OutboxEntry {
         let clientName: String?
 
         init(
-            client: ClientID? = nil, person: PersonID? = nil, puppet: ChatID, source: String, nick: String,
-            account: String?,
-            text: String, cuts: [Int] = [], clientTags: [(name: String, value: String?)], label: String? = nil,
+            client: ClientID? = nil, person: PersonID? = nil, puppet: ChatID, who: RoomSpeaker, text: String,
+            cuts: [Int] = [], clientTags: [(name: String, value: String?)], label: String? = nil,
             clientName: String? = nil
         ) {
             self.client = client
             self.person = person
             self.puppet = puppet
-            self.source = source
-            self.nick = nick
-            self.account = account
+            self.who = who
             self.text = text
             self.cuts = cuts
             self.clientTags = clientTags
@@ -104,15 +99,13 @@ struct OutboxEntry {
 
         /// Reassigned to a placeholder author.
         func disowned(as nobody: ChatID) -> Origin {
-            Origin(
-                puppet: nobody, source: source, nick: nick, account: account, text: text,
-                cuts: cuts, clientTags: clientTags)
+            Origin(puppet: nobody, who: who, text: text, cuts: cuts, clientTags: clientTags)
         }
 
         func with(label: String?, clientName: String?) -> Origin {
             Origin(
-                client: client, person: person, puppet: puppet, source: source, nick: nick, account: account,
-                text: text, cuts: cuts, clientTags: clientTags, label: label, clientName: clientName)
+                client: client, person: person, puppet: puppet, who: who, text: text, cuts: cuts,
+                clientTags: clientTags, label: label, clientName: clientName)
         }
     }
 
@@ -181,7 +174,7 @@ struct OutboxEntry {
     var storedID: ChatID? { part?.whole ?? message.id }
 
     var author: Author {
-        Author(client: origin.client, person: origin.person, nick: origin.nick, acceptedAt: acceptedAt)
+        Author(client: origin.client, person: origin.person, nick: origin.who.nick, acceptedAt: acceptedAt)
     }
 
     mutating func markShown() { isShown = true }
