@@ -289,8 +289,13 @@ struct OutboxTurns {
     }
 
     private mutating func join(_ link: Link, _ line: Line) {
-        if let author = link.author { places[.author(author), default: (line, 0)].count += 1 }
-        if let client = link.client { places[.client(client), default: (line, 0)].count += 1 }
+        if let author = link.author { join(.author(author), line) }
+        if let client = link.client { join(.client(client), line) }
+    }
+
+    private mutating func join(_ member: Member, _ line: Line) {
+        guard let index = places.index(forKey: member) else { return places[member] = (line, 1) }
+        places.values[index].count += 1
     }
 
     private mutating func leave(_ link: Link) {
