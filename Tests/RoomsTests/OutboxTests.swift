@@ -391,6 +391,16 @@ struct RecentLogTests {
         #expect(recent.passed(from: late, joinedAfter: 0, upTo: upTo).map(\.msgid) == ["m2402", "m2403"])
     }
 
+    @Test("a line has the next place, whatever its row says")
+    func place() {
+        let recent = filled(3)
+        let row = StoredMessage(
+            sequence: .max, msgid: "late", at: ChatTimestamp(milliseconds: 9), nick: "n", source: "n", text: "")
+        recent.append(row, by: nil, nick: "n", text: "")
+        #expect(recent.newest?.sequence == 3)
+        #expect(recent.newest(1, after: 2).leftOut == 0)
+    }
+
     @Test("a reused id refers to its last message, also when the first is dropped")
     func reusedID() {
         let recent = RecentLog()

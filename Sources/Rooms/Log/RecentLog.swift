@@ -72,7 +72,7 @@ package final class RecentLog {
         /// Grows in the order of the room.
         package var sequence: Int { Int(row.sequence) }
         /// A line of the bridge: a gap or an edit.
-        var isNotice: Bool { row.kind != .message }
+        var isNotice: Bool { row.isOfBridge }
 
         /// The first words, for a reply. Computed on demand: most messages are never answered.
         package var excerpt: String { MessageText.excerpt(beginning) }
@@ -136,7 +136,7 @@ package final class RecentLog {
     ///   - text: for quoting.
     func append(_ row: StoredMessage, by puppet: ChatID?, nick: String, text: String) {
         let slot = push(
-            Entry(Self.withoutBulk(row), by: puppet, nick: nick, beginning: Self.beginning(of: text)))
+            Entry(held(row), by: puppet, nick: nick, beginning: Self.beginning(of: text)))
         let hash = SlotTable.hash(row.msgid)
         if let known = self.slot(of: row.msgid, hash) { msgids.remove(known, hash) }
         ring[slot].msgidHash = hash
@@ -146,13 +146,14 @@ package final class RecentLog {
 
     /// Adds a line of the bridge, with the next sequence number.
     func append(notice row: StoredMessage) {
-        _ = push(Entry(Self.withoutBulk(row), by: nil, nick: "", beginning: ""))
+        _ = push(Entry(held(row), by: nil, nick: "", beginning: ""))
     }
 
-    /// The row, if it may be held here however long it is.
-    private static func withoutBulk(_ row: StoredMessage) -> StoredMessage {
-        guard row.memoryByteCount > keptBytes else { return row }
+    /// The row as it is held here: with the next sequence number, whatever a file said, and without its bulk.
+    private func held(_ row: StoredMessage) -> StoredMessage {
         var row = row
+        if row.sequence != Int64(nextSequence) { row.sequence = Int64(nextSequence) }
+        guard row.memoryByteCount > Self.keptBytes else { return row }
         row.change { ($0.text, $0.sentAs, $0.attachments, $0.clientTags) = ("", nil, [], []) }
         return row
     }
@@ -168,7 +169,7 @@ package final class RecentLog {
         } else {
             slot = oldest
             let dropped = ring[slot].row
-            if dropped.kind == .message { msgids.remove(slot, ring[slot].msgidHash) }
+            if !dropped.isOfBridge { msgids.remove(slot, ring[slot].msgidHash) }
             if dropped.upstreamID != nil { upstreamIDs.remove(slot, ring[slot].upstreamIDHash) }
             shownTimes.remove(dropped.at)
             ring[slot] = entry
@@ -419,4 +420,9 @@ package final class RecentLog {
             return entry.sequence > marker.sequence || entry.at > marker.at
         }
     }
+}
+
+extension StoredMessage {
+    /// A line of the bridge, which cannot be answered.
+    fileprivate var isOfBridge: Bool { self.kind == .gap || self.kind == .change }
 }

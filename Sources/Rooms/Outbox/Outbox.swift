@@ -98,8 +98,8 @@ struct OutboxEntry {
         }
 
         /// Reassigned to a placeholder author.
-        func disowned(as nobody: ChatID) -> Origin {
-            Origin(puppet: nobody, who: who, text: text, cuts: cuts, clientTags: clientTags)
+        func disowned(as placeholder: ChatID) -> Origin {
+            Origin(puppet: placeholder, who: who, text: text, cuts: cuts, clientTags: clientTags)
         }
 
         func with(label: String?, clientName: String?) -> Origin {
@@ -185,7 +185,7 @@ struct OutboxEntry {
     mutating func change(_ body: (inout Self) -> Void) { body(&self) }
 
     /// Reassigns it to a placeholder author.
-    mutating func disown(as nobody: ChatID) { origin = origin.disowned(as: nobody) }
+    mutating func disown(as placeholder: ChatID) { origin = origin.disowned(as: placeholder) }
 }
 
 struct Outbox {
