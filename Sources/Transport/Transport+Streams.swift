@@ -163,8 +163,8 @@ extension Transport {
 
     // MARK: - Receiving
 
-    /// Delivers no bytes, and no end of the stream, until ``resumeReading(_:)``. The bytes being delivered now are
-    /// the last.
+    /// Delivers no bytes, and no end of the stream, until ``resumeReading(_:)``, but for what was read of it in this turn: the
+    /// bytes being delivered now, where this is called for the connection they came from.
     public func pauseReading(_ id: ConnectionID) {
         guard let connection = connections.find(id), connection.pointee.isBeforeClosing else { return }
         connection.pointee.pause()
@@ -180,16 +180,54 @@ extension Transport {
         if connection.pointee.enlistForReading() { ready.append(id) }
     }
 
+    /// Reads from all that have something, then delivers: what many clients have said is taken in one stretch of kernel, and
+    /// worked off in one stretch of ours, with the processor's caches full of one of them.
     func readFromReady() {
         guard !ready.isEmpty else { return }
         tls.beginTurn()
         swap(&ready, &readyNow)
+        var filled = 0
         for id in readyNow {
             guard let connection = connections.find(id) else { continue }
             connection.pointee.leaveReady()
-            read(id, connection)
+            guard connection.pointee.mayReadAhead else {
+                deliver(&filled)
+                read(id, connection)
+                continue
+            }
+            if receiveBuffer.count - filled < TransportLimits.receiveBytes { deliver(&filled) }
+            counters.callReceive()
+            let count = cb_receive(
+                connection.pointee.descriptor, receiveBuffer.baseAddress?.advanced(by: filled),
+                TransportLimits.receiveBytes)
+            guard count > 0 else {
+                deliver(&filled)
+                gotNothing(id, connection, count)
+                continue
+            }
+            counters.received(Int(count))
+            received.append((id, filled..<filled + Int(count)))
+            filled += Int(count)
+            if count < TransportLimits.receiveBytes {
+                connection.pointee.readShort()
+            } else {
+                enlistForReading(id, connection)
+            }
         }
+        deliver(&filled)
         readyNow.removeAll(keepingCapacity: true)
+    }
+
+    /// Hands over what was read ahead, in the order in which it was. One that an owner has closed meanwhile has no more to say.
+    private func deliver(_ filled: inout Int) {
+        guard filled > 0 else { return }
+        swap(&received, &receivedNow)
+        for (id, place) in receivedNow where connections.find(id)?.pointee.phase == .open {
+            delegate?.connectionReceived(
+                id, UnsafeRawBufferPointer(rebasing: receiveBuffer[place]), transport: self)
+        }
+        receivedNow.removeAll(keepingCapacity: true)
+        filled = 0
     }
 
     private func read(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
@@ -207,7 +245,7 @@ extension Transport {
             if let layer, !prepareToRead(id, connection, layer) { return }
             let capacity =
                 layer == nil && connection.pointee.phase != .awaitingProxyHeader
-                ? receiveBuffer.count : TLSLimits.receiveBytes
+                ? TransportLimits.receiveBytes : TLSLimits.receiveBytes
             counters.callReceive()
             let count = cb_receive(connection.pointee.descriptor, receiveBuffer.baseAddress, capacity)
             if count > 0 {
@@ -232,24 +270,26 @@ extension Transport {
                     connection.pointee.readShort()
                     return
                 }
-            } else if count == 0 {
-                // On a half-closed connection the kernel repeats this with every other event.
-                let isNews = connection.pointee.peerEnds()
-                if !isNews, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) {
-                    return
-                }
-                peerEnded(id, connection)
-                return
-            } else if count == -Int64(EAGAIN) {
-                connection.pointee.readEmpty()
-                return
             } else {
-                let errno = Int32(truncatingIfNeeded: -count)
-                end(id, connection, errno == ECONNRESET ? .reset : .receiveFailed(errno: errno), reset: false)
-                return
+                return gotNothing(id, connection, count)
             }
         }
         enlistForReading(id, connection)
+    }
+
+    /// A read brought no bytes: `result` is 0 at the end of the stream, else the negated errno.
+    private func gotNothing(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ result: Int64) {
+        switch result {
+        case 0:
+            // On a half-closed connection the kernel repeats this with every other event.
+            let isNews = connection.pointee.peerEnds()
+            if !isNews, connection.pointee.phase == .open, !connection.pointee.flags.contains(.writeBroken) { return }
+            peerEnded(id, connection)
+        case -Int64(EAGAIN): connection.pointee.readEmpty()
+        default:
+            let errno = Int32(truncatingIfNeeded: -result)
+            end(id, connection, errno == ECONNRESET ? .reset : .receiveFailed(errno: errno), reset: false)
+        }
     }
 
     private func peerEnded(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {

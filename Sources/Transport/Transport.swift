@@ -45,6 +45,9 @@ public final class Transport {
     private let events: UnsafeMutablePointer<cb_epoll_event>
     private var eventCount = 0
     let receiveBuffer: UnsafeMutableRawBufferPointer
+    /// What of the buffer is whose, in the order of the reads.
+    var received: [(id: ConnectionID, place: Range<Int>)] = []
+    var receivedNow: [(id: ConnectionID, place: Range<Int>)] = []
     private(set) var isShutDown = false
 
     // MARK: Listeners, outgoing attempts, signals

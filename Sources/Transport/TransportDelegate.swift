@@ -14,7 +14,7 @@ public protocol TransportDelegate: AnyObject {
     /// An outgoing connection stands, its TLS included. Bytes sent before now leave after this call.
     func connectionOpened(_ id: ConnectionID, peer: SocketAddress, transport: Transport)
 
-    /// `bytes` are never empty, at most ``TransportLimits/receiveBufferBytes``, and valid only during the call.
+    /// `bytes` are never empty, at most ``TransportLimits/receiveBytes``, and valid only during the call.
     /// TLS stands on a connection for which ``Transport/startTLS(_:_:host:)`` asked.
     func connectionSecured(_ id: ConnectionID, transport: Transport)
 

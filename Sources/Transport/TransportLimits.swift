@@ -1,7 +1,9 @@
 /// Sizes and times of the transport, each with its unit and reason.
 public enum TransportLimits {
-    /// Bytes of the one receive buffer of a loop: one read empties an ordinary socket buffer.
-    public static let receiveBufferBytes = 64 * 1024
+    /// Bytes of one read at the most: it empties an ordinary socket buffer.
+    public static let receiveBytes = 64 * 1024
+    /// Bytes of a loop's receive buffer. Many connections are read into it before the first is worked off.
+    static let receiveBufferBytes = 4 * receiveBytes
     /// Default bytes read per connection and turn, so that one flooder does not starve the others.
     public static let readBudgetBytes = 128 * 1024
     /// Bytes written per connection and turn: a peer that reads as fast as we write may not hold the loop.

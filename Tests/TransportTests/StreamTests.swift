@@ -187,6 +187,41 @@ struct StreamTests {
         }
     }
 
+    @Test(
+        "of many that speak in one turn, one that is closed is not heard, and one that is paused loses nothing",
+        arguments: [3000, 60_000])
+    func manyInOneTurn(count: Int) async throws {
+        let test = try await TestLoop()
+        var pairs: [(client: ConnectionID, server: ConnectionID)] = []
+        for _ in 0..<8 { pairs.append(try await test.pair()) }
+        let all = pairs
+        let (closed, paused) = (all[7].server, all[6].server)
+        // All fit into one buffer, or not.
+        let words = all.indices.map { String(repeating: "\($0)", count: count) }
+        try await test.run { transport, probe in
+            for (pair, text) in zip(all, words) {
+                transport.pauseReading(pair.server)
+                transport.send(pair.client, ByteSlice(text))
+            }
+            probe.onReceived = { id, _, transport in
+                guard id == all[0].server else { return }
+                transport.abort(closed)
+                transport.pauseReading(paused)
+            }
+        }
+        #expect(await test.until { _, transport in transport.counters.bytesSent >= 8 * count })
+        try await test.run { transport, _ in for pair in all { transport.resumeReading(pair.server) } }
+        #expect(await test.until { probe, _ in probe.text(all[5].server).utf8.count == count })
+        try await test.run { transport, _ in transport.resumeReading(paused) }
+        #expect(await test.until { probe, _ in probe.text(paused).utf8.count == count })
+        #expect(await test.until { probe, _ in !probe.ends(closed).isEmpty })
+        try await test.run { _, probe in
+            for (pair, text) in zip(all, words) {
+                #expect(probe.text(pair.server) == (pair.server == closed ? "" : text))
+            }
+        }
+    }
+
     @Test("a flooder is read to its budget, and others have their turn")
     func fairness() async throws {
         let test = try await TestLoop()

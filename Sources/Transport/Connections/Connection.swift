@@ -76,6 +76,12 @@ struct Connection: ~Copyable {
     var hasUnsent: Bool { !queue.isEmpty || secure?.engine.outbound.isEmpty == false }
     var unsentByteCount: Int { queue.byteCount &+ (secure?.engine.outbound.byteCount ?? 0) }
 
+    /// Whether it can be read now and its bytes delivered with those of others: nothing but bytes is expected of it.
+    var mayReadAhead: Bool {
+        phase == .open && secure == nil && flags.contains(.readable)
+            && flags.isDisjoint(with: [.paused, .readToEnd, .endReported])
+    }
+
     /// Whether the owner may still pause and resume reading.
     var isBeforeClosing: Bool {
         switch phase {

@@ -125,6 +125,6 @@ public enum TLSLimits {
     /// Most plain bytes in a record. Source: RFC 8446 §5.1.
     static let recordBytes = 16 * 1024
     /// Encrypted bytes taken from a socket in one read. With the rest of an unfinished record, the plain bytes still
-    /// fit ``TransportLimits/receiveBufferBytes``. Source: RFC 8446 §5.2 for a record's size.
-    static let receiveBytes = TransportLimits.receiveBufferBytes - recordBytes - 256 - 5
+    /// fit ``TransportLimits/receiveBytes``. Source: RFC 8446 §5.2 for a record's size.
+    static let receiveBytes = TransportLimits.receiveBytes - recordBytes - 256 - 5
 }

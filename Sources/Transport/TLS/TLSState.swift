@@ -23,7 +23,7 @@ final class TLSState {
     /// Handshakes that may still be advanced in this turn.
     private var stepsLeft = TLSLimits.handshakeStepsPerTurn
     /// Plain bytes on their way in; and out, gathered to records. Made when TLS is used.
-    lazy var plainBuffer = RawBuffer(byteCount: TransportLimits.receiveBufferBytes)
+    lazy var plainBuffer = RawBuffer(byteCount: TransportLimits.receiveBytes)
     lazy var recordBuffer = RawBuffer(byteCount: TLSLimits.recordBytes)
 
     var hasReports: Bool { !reports.isEmpty }
