@@ -103,28 +103,6 @@ def pages_over_a_restart(world):
 
 
 @scenario
-def a_search_takes_as_long_as_what_it_looks_at(world, seconds=4):
-    """Words that repeat themselves, looked for in a text that does: their product would be minutes of comparisons."""
-    for directory in (folder(world), None):
-        world.start(
-            directory=directory, limits='messages_per_second = "off"\nupstream_messages_per_second = "off"',
-            **({} if directory else {"tables": MEMORY}))
-        ann, remy = world.irc("ann", caps=ASKING), world.person("Remy")
-        for _ in range(200):
-            remy.say("a" * 16000)
-        remy.say("end")
-        ann.expect_text("end")
-        began = time.monotonic()
-        for _ in range(5):
-            assert ask(ann, "SEARCH text=%sb;in=#lobby" % ("a" * 400)) == []
-        spent = time.monotonic() - began
-        assert spent < seconds, "%.1f s" % spent
-        if directory:
-            kill(world)
-    return "%.2f s" % spent
-
-
-@scenario
 def limits_are_exact(world):
     world.start(limits='messages_per_second = "off"\nupstream_messages_per_second = "off"\nhistory_limit = 5')
     ann = world.irc("ann", caps=ASKING)
