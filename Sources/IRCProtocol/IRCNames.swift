@@ -10,14 +10,15 @@ public enum IRCCasemapping: String, Sendable, CaseIterable {
     /// `text` with its upper case letters lowered: equal for names that are the same name. Folding twice is the same as
     /// once; bytes beyond ASCII stay.
     public func fold(_ text: String) -> String {
-        guard text.utf8.contains(where: { folded($0) != $0 }) else { return text }
         var text = text
-        return text.withUTF8 { bytes in
-            String(unsafeUninitializedCapacity: bytes.count) { out in
+        let lowered: String? = text.withUTF8 { bytes in
+            guard bytes.contains(where: { folded($0) != $0 }) else { return nil }
+            return String(unsafeUninitializedCapacity: bytes.count) { out in
                 for index in 0..<bytes.count { out.initializeElement(at: index, to: folded(bytes[index])) }
                 return bytes.count
             }
         }
+        return lowered ?? text
     }
 
     /// `text` with those letters lowered that ``ascii`` does not know.

@@ -107,3 +107,11 @@ struct LinkAloneTests {
         #expect(second == [RoomID(index: 2)])
     }
 }
+
+extension UpstreamSession {
+    fileprivate func takeActions() -> [LinkAction] {
+        var taken: [LinkAction] = []
+        handActions { taken.append($0) }
+        return taken
+    }
+}

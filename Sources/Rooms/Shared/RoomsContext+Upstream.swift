@@ -8,7 +8,7 @@ extension RoomsContext {
     /// Runs a verb of a link, and passes on its actions.
     package func drive<Outcome>(_ link: UpstreamSession, _ verb: (inout Turn) -> Outcome) -> Outcome {
         let outcome = verb(&turn)
-        for action in link.takeActions() { carryOut(action, of: link) }
+        link.handActions { carryOut($0, of: link) }
         return outcome
     }
 

@@ -272,11 +272,11 @@ package final class UpstreamSession {
         return events
     }
 
-    /// Returns the requests to the driver since the last call, in order.
-    package func takeActions() -> [LinkAction] {
-        guard !actions.isEmpty else { return [] }
-        defer { actions = [] }
-        return actions
+    /// Hands over the requests to the driver since the last call, in order. `body` makes no further ones.
+    package func handActions(to body: (LinkAction) -> Void) {
+        guard !actions.isEmpty else { return }
+        actions.forEach(body)
+        actions.removeAll(keepingCapacity: true)
     }
 
     func emit(_ action: LinkAction) { actions.append(action) }
