@@ -391,7 +391,7 @@ struct RecentLogTests {
         #expect(recent.passed(from: late, joinedAfter: 0, upTo: upTo).map(\.msgid) == ["m2402", "m2403"])
     }
 
-    @Test("a line has the next place, whatever its row says")
+    @Test("a line has the next place, not its row's")
     func place() {
         let recent = filled(3)
         let row = StoredMessage(

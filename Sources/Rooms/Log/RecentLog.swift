@@ -149,7 +149,7 @@ package final class RecentLog {
         _ = push(Entry(held(row), by: nil, nick: "", beginning: ""))
     }
 
-    /// The row as it is held here: with the next sequence number, whatever a file said, and without its bulk.
+    /// The row as it is held here: with the next sequence number instead of a file's, and without its bulk.
     private func held(_ row: StoredMessage) -> StoredMessage {
         var row = row
         if row.sequence != Int64(nextSequence) { row.sequence = Int64(nextSequence) }
